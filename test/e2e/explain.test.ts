@@ -1,6 +1,7 @@
 /**
- * `kubectl skyhook explain` of what only real hosts, registries and controllers show, and that its commands help. Every
- * other cause is in src/cli/explain/explain-node.test.ts, with agents on simulated hosts.
+ * `kubectl skyhook explain` of what only real hosts, registries and controllers show, and that its commands help.
+ * Simulated hosts show the rest: test/model/explain with what is printed, and src/cli/explain/explain-node.test.ts
+ * under reasons that are deleted, stale and wrong.
  */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -70,7 +70,7 @@ const all = [
     selectableFields: ['involvedObject.kind', 'involvedObject.name', 'reason', 'source', 'type'],
   }),
   resource('configmaps', 'ConfigMap', 'v1'),
-  resource('secrets', 'Secret', 'v1'),
+  resource('secrets', 'Secret', 'v1', { selectableFields: ['type'] }),
   resource('leases', 'Lease', 'coordination.k8s.io/v1', { createsOnUpdate: true, isOverwritable: false }),
   resource('poddisruptionbudgets', 'PodDisruptionBudget', 'policy/v1', {
     hasStatus: true,

@@ -5,6 +5,7 @@ import { perObject } from '../../../src/schemas/per-object.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import { followTruth } from '../host/host-truth.ts'
 import { type Kubelet, startKubelet } from '../host/kubelet.ts'
+import type { FetchFate, SimulatedImage } from '../host/images.ts'
 import type { HostEvent } from '../host/observer.ts'
 import { journalPath } from '../../../src/host/fs/journal-file.ts'
 import { createSimulatedHost, type SimulatedHost } from '../host/simulated-host.ts'
@@ -76,7 +77,7 @@ export function startFleetHost(
       exitCode: current().isFailing(step) ? 1 : 0,
       stopMs: chance.integer(0, 2_000),
     }),
-    fetchFate: () => current().fetch,
+    fetchFate: (image) => fetchFateOf(current().fetch, image),
     shutdownMs: () => current().shutdownMs,
     bootMs: () => current().bootMs,
   })
@@ -176,6 +177,13 @@ export function startFleetHost(
     },
   }
 }
+
+/** Images of other packages than the one whose fetch is changed come as usual. */
+function fetchFateOf(fetch: HostConditions['fetch'], { files }: SimulatedImage): FetchFate {
+  const { package_name: name, package_version: version } = JSON.parse(files['config.json'] ?? '{}') as PackageNames
+  return fetch.of === undefined || fetch.of === `${name}|${version}` ? fetch : { durationMs: fetch.durationMs }
+}
+type PackageNames = { readonly package_name?: string; readonly package_version?: string }
 
 /** Whether the journal on its disk is of a newer version than the agent that runs can read. */
 function isHalted({ disk }: SimulatedHost, version: AgentVersion | undefined): boolean {

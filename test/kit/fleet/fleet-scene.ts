@@ -5,7 +5,8 @@ import type { KubeTransport } from '../../../src/kube/transport.ts'
 import type { Budget } from '../../../src/schemas/budget.ts'
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
-import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import type { Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import type { Fact } from '../../promises/facts.ts'
 import { createSeededRandom } from '../virtual-clock.ts'
 import { createClient } from '../api-server/client.ts'
 import { nodePath, skyhookPath } from './cluster-writer.ts'
@@ -20,6 +21,8 @@ export type SceneOptions = {
   readonly policies?: Readonly<Record<string, DeploymentPolicySpec>>
   /** As the chart's values have it: the agents are given it, and a ConfigMap says so. Absent: there is none. */
   readonly defaultBudget?: Budget
+  /** Hears all that happens. */
+  readonly onFact?: (fact: Fact) => void
 }
 
 export type FleetScene = {
@@ -28,6 +31,7 @@ export type FleetScene = {
   readonly transport: KubeTransport
   host(name: string): WorldHost
   node(name: string): KubernetesNode
+  skyhook(name: string): Skyhook
   /** What a Node says of a Skyhook, under a key of schemas/annotations.ts. */
   annotation(node: string, key: string): string | undefined
   editNode(node: string, patch: object): void
@@ -61,6 +65,7 @@ export function startScene(options: SceneOptions = {}): FleetScene {
     skyhooks = { s: {} },
     policies = {},
     defaultBudget,
+    onFact = () => undefined,
   } = options
   const world = startWorld(
     {
@@ -72,7 +77,7 @@ export function startScene(options: SceneOptions = {}): FleetScene {
       ...(defaultBudget && { defaultBudget }),
     },
     {
-      onEvent: () => undefined,
+      onEvent: onFact,
       onBroken(rule, message) {
         throw new Error(`${rule}: ${message}`)
       },
@@ -109,6 +114,11 @@ export function startScene(options: SceneOptions = {}): FleetScene {
       return found
     },
     node,
+    skyhook(name) {
+      const found = world.server.object('skyhooks', undefined, name) as Skyhook | undefined
+      if (found === undefined) throw new Error(`there is no Skyhook ${name}`)
+      return found
+    },
     annotation: (name, key) =>
       (world.server.object('nodes', undefined, name) as KubernetesNode | undefined)?.metadata.annotations?.[key],
     editNode: (name, patch) => world.admin.patch(nodePath(name), patch),

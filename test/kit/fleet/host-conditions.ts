@@ -9,7 +9,8 @@ export type HostConditions = {
   readonly bootMs: number
   /** From the start of the kubelet until the Node is Ready. */
   readonly readyMs: number
-  readonly fetch: FetchFate
+  /** `of`: only of this package, by its key, such as `p0a|1.0.0`. */
+  readonly fetch: FetchFate & { readonly of?: string }
   readonly restart: ServiceRestart
   readonly stepMs: number
   /** Whether a step fails. */

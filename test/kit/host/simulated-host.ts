@@ -172,6 +172,12 @@ export function createSimulatedHost(options: HostOptions) {
     cutPower(cut?: PowerCut): void {
       if (power !== 'down') goDown('power cut', cut)
     },
+    /** As an administrator does, at a host that is down. */
+    powerOn(): void {
+      if (power !== 'down') return
+      cancelPower()
+      boot()
+    },
     /** A new disk in the same host, which boots from it. */
     wipe(): void {
       if (power !== 'down') goDown('power cut')

@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest'
+import { stateAfterRemedy } from './broken-scene.ts'
+import { agentRows } from './agent-rows.ts'
+
+test.each([...agentRows])(
+  '$title is named first, nothing else is blamed, and what is printed leads to progress',
+  async (situation) => {
+    expect(await stateAfterRemedy(situation)).toMatch(/complete|mended/)
+  },
+)
