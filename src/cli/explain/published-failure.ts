@@ -68,9 +68,9 @@ function failureOf({ name, restarts }: PackageFacts, stage: StageName, evidence:
     stage === 'interrupt'
       ? reason === 'RebootRefused' || reason === 'StepFailed'
       : reason === 'StepFailed' || reason === 'CheckFailed'
-  for (const { reason, message, package: about } of evidence) {
+  for (const { reason, message, code, package: about } of evidence) {
     if (!isFailure(reason) || (about !== undefined && about !== name)) continue
-    return { reason, message: withoutPackage(message) }
+    return { reason, message: withoutPackage(message), ...(code && { code }) }
   }
   const times = restarts > 1 ? `${restarts} times` : 'once'
   return { reason: 'StepFailed', message: `stage ${stage} failed ${times}; the node no longer reports why` }

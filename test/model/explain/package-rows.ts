@@ -99,6 +99,18 @@ export const workRows: readonly BrokenScene[] = [
     remedy: 'command',
   },
   {
+    title: 'a step that exceeds its stageTimeout',
+    nodes: one,
+    skyhooks: { s: { packages: packageOf({ stageTimeout: '10s' }) } },
+    broken: (scene) => void scene.host('host1').conditions.change({ stepMs: 60_000 }),
+    reason: 'StepFailed',
+    cause: 'step-failing',
+    objects: ['Package/p0a'],
+    remedy: 'raise stageTimeout of the package',
+    shows: /apply\.sh/,
+    mend: (scene) => scene.editSkyhook('s', { spec: { packages: { p0a: { stageTimeout: '10m' } } } }),
+  },
+  {
     title: 'a status file that the interrupt requires and the package does not write',
     nodes: one,
     skyhooks: { s: { packages: packageOf({ interrupt: { type: 'reboot', when: 'required' } }) } },
