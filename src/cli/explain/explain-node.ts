@@ -6,7 +6,7 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type GateName, gateNames } from '../../schemas/catalogue/gates.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { type NodeReason, nodeStepOf, publishedOf } from '../../schemas/published.ts'
 import { formatTime } from '../../schemas/time.ts'
 import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
@@ -162,21 +162,30 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   const packages = [...(decision?.reason?.packages ?? [])].flatMap(([packageName, reason]) =>
     isInnocent(context, reason, packageName) ? [] : [findingOf(context, reason, packageName)],
   )
-  const decided = decision?.reason && !isInnocent(context, decision.reason) ? [findingOf(context, decision.reason)] : []
+  const decided =
+    decision?.reason && !isInnocent(context, decision.reason) && !isOfPackages(decision.reason)
+      ? [findingOf(context, decision.reason)]
+      : []
   const answer = rebuilt.slotAnswers.get(name)
   const hasSlot = slotOfSkyhook(snapshot, uid) !== undefined
   // without its policy the budget is unknown, which is not the fault of the census
   const hasBudget = view.policy === undefined || view.policy.state === 'found'
   const isShut = hasBudget && answer?.known === true && answer.value.verdict.verdict === 'wait'
   const named = decision?.reason ? [decision.reason, ...(decision.reason.packages?.values() ?? [])] : []
-  // it does not ask for a slot before it has another spec
-  const isInvalid = [...gates, ...named].some(({ reason }) => reason === 'InvalidSpec')
+  const asksForNone = [...gates, ...named].some(({ reason }) => withoutSlot.has(reason))
   const slot =
-    !hasStarted && !hasSlot && !isInvalid && isShut && answer.known
+    !hasStarted && !hasSlot && !asksForNone && isShut && answer.known
       ? [slotFinding({ view, node: context.node, fleet: context.fleet, answer: answer.value })]
       : []
   return [...gates.map((gate) => findingOf(context, gate)), ...packages, ...decided, ...slot]
 }
+
+/** A node with them does not ask for a slot. */
+const withoutSlot: ReadonlySet<string> = new Set<ReasonName>(['InvalidSpec'])
+
+/** The reason of the Skyhook is that of its packages, and each of them is named. */
+const isOfPackages = ({ reason, message, packages }: NonNullable<SkyhookDecision['reason']>): boolean =>
+  [...(packages?.values() ?? [])].some((one) => one.reason === reason && one.message === message)
 
 const packageOf = ({ package: key }: Reason): string | undefined => key?.split('|')[0]
 

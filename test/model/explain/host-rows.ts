@@ -168,6 +168,27 @@ export const hostRows: readonly BrokenScene[] = [
     remedy: 'Read the message',
   },
   {
+    title: 'a host that would reboot again and again',
+    nodes: one,
+    skyhooks: { s: rebooting },
+    async reach(scene) {
+      failStep(scene, 'post-interrupt')
+      for (let reboots = 1; reboots <= 3; reboots++) {
+        const boot = scene.host('host1').host.bootId()
+        const state = (): string => scene.annotation('node1', nodeStateKey('s')) ?? ''
+        await scene.until(() => state().includes('"post-interrupt","state":"erroring"'), `failure ${reboots}`)
+        const edited = state().replace(/"post-interrupt","state":"erroring"/, '"interrupt","state":"in_progress"')
+        scene.editNode('node1', { metadata: { annotations: { [nodeStateKey('s')]: edited } } })
+        if (reboots < 3) await scene.until(() => scene.host('host1').host.bootId() !== boot, `reboot ${reboots + 1}`)
+      }
+      await awaitReason(scene, 'RebootLoop')
+    },
+    cause: 'reboot-loop',
+    objects: ['Package/p0a'],
+    remedy: 'Fix the package',
+    mend: (scene) => scene.editSkyhook('s', nextVersion),
+  },
+  {
     title: 'a service that does not restart',
     nodes: one,
     skyhooks: { s: restarting('web.service') },
