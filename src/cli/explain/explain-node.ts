@@ -180,8 +180,8 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   return [...gates.map((gate) => findingOf(context, gate)), ...packages, ...decided, ...slot]
 }
 
-/** A node with them does not ask for a slot. */
-const withoutSlot: ReadonlySet<string> = new Set<ReasonName>(['InvalidSpec'])
+/** A node with them does not ask for a slot: before it starts, only a host that must not be rebooted refuses that. */
+const withoutSlot: ReadonlySet<string> = new Set<ReasonName>(['InvalidSpec', 'RebootRefused'])
 
 /** The reason of the Skyhook is that of its packages, and each of them is named. */
 const isOfPackages = ({ reason, message, packages }: NonNullable<SkyhookDecision['reason']>): boolean =>

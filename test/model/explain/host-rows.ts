@@ -168,6 +168,28 @@ export const hostRows: readonly BrokenScene[] = [
     remedy: 'Read the message',
   },
   {
+    title: 'a container in place of a host, which must not be rebooted',
+    skyhooks: { s: rebooting },
+    broken(scene, outside) {
+      const { disk } = scene.host('host1').host
+      disk.makeFolder(disk.locate('/run/systemd'), 0o755)
+      disk.write(disk.create(disk.locate('/run/systemd/container'), 0o644), Buffer.from('docker'), 'container')
+      outside.setHostCommand('systemd-inhibit --list', () => ({ status: 0, output: 'No inhibitors.' }))
+    },
+    reason: 'RebootRefused',
+    cause: 'reboot-refused',
+    objects: ['Node/node1'],
+    doctor: ['host-warning'],
+    says: ['container: docker'],
+    remedy: 'Exclude containers from the nodeSelectors',
+    mend(scene) {
+      scene.editNode('node1', { metadata: { labels: { kind: 'container' } } })
+      const matchExpressions = [{ key: 'kind', operator: 'NotIn', values: ['container'] }]
+      scene.editSkyhook('s', { spec: { nodeSelectors: { matchLabels: { pool: 'a' }, matchExpressions } } })
+    },
+    isMended: (scene) => scene.annotation('node1', reasonKey('s')) === undefined,
+  },
+  {
     title: 'a host that would reboot again and again',
     nodes: one,
     skyhooks: { s: rebooting },
