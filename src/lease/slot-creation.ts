@@ -50,6 +50,9 @@ export async function createRecoverySlot(
 /** `isRepeated`: an earlier CREATE of exactly this name was not answered. */
 type CreationTarget = { readonly target: SlotTarget; readonly isRepeated: boolean }
 
+/** Whether a wait for a slot has this reason: the API server has answered, and its answer was a refusal. */
+export const isRejectedSlot = (reason: string): boolean => reason.startsWith('the API server rejected the slot: ')
+
 /** One CREATE of exactly this name, and its outcome. */
 export async function create(
   leases: Leases,

@@ -212,7 +212,7 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
   const found = !view
     ? undefined
     : isSlotReason(reason) && answer?.known === true
-      ? slotFinding({ view, node, fleet, answer: answer.value })
+      ? slotFinding({ view, node, fleet, answer: answer.value, reported: reportedWait(context) })
       : isDrainReason(reason) && detail.pods.known
         ? drainFinding({
             view,
@@ -238,6 +238,9 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
   const isPublished = published?.reason === reason.reason && published.package?.name === packageName
   return isPublished ? { ...finding, ...attemptsIn(published) } : finding
 }
+
+const reportedWait = ({ published }: Context): string | undefined =>
+  published?.reason === 'WaitingForSlot' ? published.message : undefined
 
 const attemptsIn = ({ attempts, nextTryMs }: NodeReason): Pick<Finding, 'attempts' | 'nextTryMs'> => ({
   ...(attempts !== undefined && { attempts }),

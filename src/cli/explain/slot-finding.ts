@@ -2,6 +2,7 @@
 import { takesDefaultBudget } from '../../schemas/budget.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Slot } from '../../lease/slot.ts'
+import { isRejectedSlot } from '../../lease/slot-creation.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { Finding, ObjectName } from './finding.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
@@ -15,10 +16,12 @@ export type Waiting = {
   readonly node: KubernetesNode
   readonly fleet: Pick<FleetView<unknown>, 'namespace' | 'takenAtMs'>
   readonly answer: SlotAnswer
+  /** Why the node waits for a slot, as it reports it: only its agent gets the API server's answer. */
+  readonly reported?: string | undefined
 }
 
 /** The finding for a node that is ready to start. */
-export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answer }: Waiting): Finding {
+export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answer, reported }: Waiting): Finding {
   const { name } = view.metadata
   const { verdict, limit, holders, batch, waitsFor } = answer
   const isDefault = takesDefaultBudget(view.spec)
@@ -33,6 +36,15 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
     silent === '' ? '' : `; the agents of ${silent} do not answer: bring them back, or delete Nodes that are gone`
   const ledger: ObjectName = { kind: 'Lease', namespace, name: 'skyhookd-census' }
 
+  if (verdict.verdict !== 'wait' && reported !== undefined && isRejectedSlot(reported))
+    return {
+      ...found,
+      cause: 'api-server',
+      message: reported,
+      objects: [{ kind: 'Node', name: node.metadata.name }],
+      unblock: 'follow the message: most often a permission is missing, or an admission policy refuses the Lease',
+      command: 'kubectl skyhook doctor',
+    }
   if (verdict.verdict !== 'wait') {
     return {
       ...found,

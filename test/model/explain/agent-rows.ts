@@ -264,6 +264,22 @@ export const agentRows: readonly BrokenScene[] = [
     next: [{ cause: 'budget-zero', objects: ['Skyhook/s'], elsewhere: ['Skyhook/s'], remedy: 'command' }],
   },
   {
+    title: 'a permission that the agent lacks',
+    nodes: one,
+    broken: refuseRequests(
+      403,
+      'leases.coordination.k8s.io is forbidden: User "system:serviceaccount:skyhook:skyhookd" cannot create it',
+      (method, path) => method === 'POST' && path.endsWith('/leases'),
+    ),
+    reason: 'WaitingForSlot',
+    cause: 'api-server',
+    objects: ['Node/node1'],
+    says: ['is forbidden', 'kubectl skyhook doctor'],
+    never: ['wait: '],
+    remedy: 'a permission is missing',
+    status: 1,
+  },
+  {
     title: 'a permission to evict that the agent lacks',
     nodes: [{ name: 'host1', pods: [pod('shop')] }],
     skyhooks: { s: rebooting },
