@@ -3,6 +3,7 @@
  * gone. A report is used if nothing contradicts it, first of all one that an Event confirms.
  */
 import { readBlockedDrain } from '../../kube/admission-refusal.ts'
+import { gateNames } from '../../schemas/catalogue/gates.ts'
 import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
 import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { clip } from '../../schemas/plain-text.ts'
@@ -66,7 +67,7 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
   const published = publishedEvidence(node, skyhook)
   if (!events.known) return published
   const reported = eventsSinceCompletion(skyhook, events.value)
-  const { status } = publishedOf(node, skyhook)
+  const { status, reason: ofNode } = publishedOf(node, skyhook)
   const isReported = ({ reason }: Evidence): boolean => reported.some((one) => one.reason === reason)
   const isSilent = ({ reason }: Evidence): boolean => !reasons[reason].eventOn.some((object) => object === 'Node')
   const isNew = ({ sinceMs = 0 }: Evidence): boolean => takenAtMs - sinceMs < reportSlackMs
@@ -75,8 +76,22 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
     (sinceMs === undefined || takenAtMs - sinceMs > eventLifeMs - reportSlackMs) &&
     [true, false].some((hasSlot) => statusFor(reason, hasSlot) === status)
   const credible = published.filter((one) => isReported(one) || isSilent(one) || isNew(one) || isForgotten(one))
-  return [...credible, ...reported]
+  return [...credible, ...reported.filter((one) => !isPast(one, ofNode))]
 }
+
+/** About the whole host: while one of them lasts, no gate behind that of the host is looked at. */
+export const hostFaults = ['HostUnusable', 'HostUnreachable', 'CrashLoop'] as const satisfies readonly ReasonName[]
+
+/** An Event outlives what it is about: since then the Node has reported a gate behind that of the host. */
+const isPast = ({ reason, sinceMs = 0 }: Evidence, ofNode: NodeReason | undefined): boolean =>
+  hostFaults.some((one) => one === reason) &&
+  ofNode !== undefined &&
+  isBehindHost(ofNode.reason) &&
+  (ofNode.sinceMs ?? 0) > sinceMs
+
+const isBehindHost = (reason: string): boolean =>
+  Object.hasOwn(reasons, reason) &&
+  gateNames.indexOf(reasons[reason as ReasonName].explain.gate) > gateNames.indexOf('host')
 
 function publishedEvidence(node: KubernetesNode, skyhook: string): readonly Evidence[] {
   const { reason: ofNode } = publishedOf(node, skyhook)

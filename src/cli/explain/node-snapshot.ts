@@ -30,7 +30,7 @@ import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings, knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
 import { expectedEvictions } from './drain-view.ts'
-import { type Evidence, evidenceOf, hostErrorOf, rebootBarrierOf, withoutPackage } from './evidence.ts'
+import { type Evidence, evidenceOf, hostErrorOf, hostFaults, rebootBarrierOf, withoutPackage } from './evidence.ts'
 import { type PublishedRecord, publishedRecord, type WorkFacts } from './published-record.ts'
 import { ownSlotsOf, slotAnswer, type Leased, type SlotAnswer } from './slot-view.ts'
 
@@ -175,8 +175,6 @@ function takeoverMessages(node: KubernetesNode, views: readonly SkyhookView[]): 
   }
   return messages
 }
-
-const hostFaults = ['HostUnusable', 'HostUnreachable', 'CrashLoop'] as const
 
 function recordFor(
   bare: Snapshot,

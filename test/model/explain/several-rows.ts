@@ -102,6 +102,33 @@ export const severalRows: readonly BrokenScene[] = [
     ],
   },
   {
+    title: 'a full disk of a tainted node',
+    nodes: one,
+    broken(scene) {
+      const { disk } = scene.host('host1').host
+      beforeWork(scene, () => {
+        scene.editNode('node1', { spec: { taints: [gpu] } })
+        disk.setFull(true)
+      })
+      return () => disk.setFull(false)
+    },
+    reach: async (scene) => await scene.pass(20_000),
+    cause: 'host-unusable',
+    objects: ['Node/node1', 'Node/node1'],
+    also: ['taint'],
+    doctor: ['host-reason'],
+    remedy: 'free space',
+    status: 1,
+    next: [
+      {
+        cause: 'taint',
+        objects: ['Node/node1'],
+        remedy: 'remove the taint',
+        mend: (scene) => scene.editNode('node1', { spec: { taints: [] } }),
+      },
+    ],
+  },
+  {
     title: 'a full disk of a Skyhook that someone paused',
     nodes: one,
     async reach(scene) {
