@@ -64,10 +64,11 @@ export type EvidenceRequest = {
 
 /** The most credible first. Reports that the Events of the hour should confirm, but do not, are left out. */
 export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest): readonly Evidence[] {
-  const published = publishedEvidence(node, skyhook)
-  if (!events.known) return published
-  const reported = eventsSinceCompletion(skyhook, events.value)
   const { status, reason: ofNode } = publishedOf(node, skyhook)
+  const published = ofNode ? evidenceFrom(ofNode) : []
+  const ofPackages = [...packageReasonsOf(node, skyhook)].flatMap(([name, reason]) => evidenceFrom(reason, name))
+  if (!events.known) return [...published, ...ofPackages]
+  const reported = eventsSinceCompletion(skyhook, events.value)
   const isReported = ({ reason }: Evidence): boolean => reported.some((one) => one.reason === reason)
   const isSilent = ({ reason }: Evidence): boolean => !reasons[reason].eventOn.some((object) => object === 'Node')
   const isNew = ({ sinceMs = 0 }: Evidence): boolean => takenAtMs - sinceMs < reportSlackMs
@@ -75,8 +76,11 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
   const isForgotten = ({ reason, sinceMs }: Evidence): boolean =>
     (sinceMs === undefined || takenAtMs - sinceMs > eventLifeMs - reportSlackMs) &&
     [true, false].some((hasSlot) => statusFor(reason, hasSlot) === status)
-  const credible = published.filter((one) => isReported(one) || isSilent(one) || isNew(one) || isForgotten(one))
-  return [...credible, ...reported.filter((one) => !isPast(one, ofNode))]
+  const isCredible = (one: Evidence): boolean => isReported(one) || isSilent(one) || isNew(one) || isForgotten(one)
+  const credible = published.filter(isCredible)
+  // an Event has the worst reason only, and the Node has those of the other packages beside it
+  const beside = ofPackages.filter((one) => credible.length > 0 || isCredible(one))
+  return [...credible, ...beside, ...reported.filter((one) => !isPast(one, ofNode))]
 }
 
 /** About the whole host: while one of them lasts, no gate behind that of the host is looked at. */
@@ -92,14 +96,6 @@ const isPast = ({ reason, sinceMs = 0 }: Evidence, ofNode: NodeReason | undefine
 const isBehindHost = (reason: string): boolean =>
   Object.hasOwn(reasons, reason) &&
   gateNames.indexOf(reasons[reason as ReasonName].explain.gate) > gateNames.indexOf('host')
-
-function publishedEvidence(node: KubernetesNode, skyhook: string): readonly Evidence[] {
-  const { reason: ofNode } = publishedOf(node, skyhook)
-  return [
-    ...(ofNode ? evidenceFrom(ofNode) : []),
-    ...[...packageReasonsOf(node, skyhook)].flatMap(([name, reason]) => evidenceFrom(reason, name)),
-  ]
-}
 
 function eventsSinceCompletion(skyhook: string, events: readonly NodeEvent[]): readonly Evidence[] {
   const own = events.filter(({ message }) => new RegExp(`^Skyhook ${RegExp.escape(skyhook)}[,: ]`).test(message))

@@ -79,6 +79,27 @@ export const severalRows: readonly BrokenScene[] = [
     next: [{ cause: 'budget-zero', objects: ['Skyhook/s'], remedy: 'command' }],
   },
   {
+    title: 'two packages, one whose image is missing and one that lacks a Secret',
+    nodes: one,
+    skyhooks: { s: { packages: { ...packageOf({ env: secretOf('tokens') ?? [] }), ...beside } } },
+    broken: (scene) => void failFetch(scene, 'not-found', 'p0b|1.0.0'),
+    reason: 'ReferenceMissing',
+    reach: async (scene) => await scene.pass(15_000),
+    cause: 'reference-missing',
+    objects: ['Package/p0a', 'Package/p0b'],
+    also: ['image-pull'],
+    remedy: 'Create what the message names',
+    mend: (scene) => createSecret(scene, 'tokens'),
+    next: [
+      {
+        cause: 'image-pull',
+        objects: ['Package/p0b'],
+        remedy: 'correct image and version of the package',
+        edit: { spec: { packages: { p0b: { version: '1.0.1' } } } },
+      },
+    ],
+  },
+  {
     title: 'a failing step of a Skyhook that someone paused',
     nodes: one,
     async reach(scene) {
