@@ -68,7 +68,7 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
   const published = ofNode ? evidenceFrom(ofNode) : []
   const ofPackages = [...packageReasonsOf(node, skyhook)].flatMap(([name, reason]) => evidenceFrom(reason, name))
   if (!events.known) return [...published, ...ofPackages]
-  const reported = eventsSinceCompletion(skyhook, events.value)
+  const reported = eventsSinceCompletion(skyhook, events.value, status)
   const isReported = ({ reason }: Evidence): boolean => reported.some((one) => one.reason === reason)
   const isSilent = ({ reason }: Evidence): boolean => !reasons[reason].eventOn.some((object) => object === 'Node')
   const isNew = ({ sinceMs = 0 }: Evidence): boolean => takenAtMs - sinceMs < reportSlackMs
@@ -97,14 +97,20 @@ const isBehindHost = (reason: string): boolean =>
   Object.hasOwn(reasons, reason) &&
   gateNames.indexOf(reasons[reason as ReasonName].explain.gate) > gateNames.indexOf('host')
 
-function eventsSinceCompletion(skyhook: string, events: readonly NodeEvent[]): readonly Evidence[] {
+function eventsSinceCompletion(
+  skyhook: string,
+  events: readonly NodeEvent[],
+  status: string | undefined,
+): readonly Evidence[] {
   const own = events.filter(({ message }) => new RegExp(`^Skyhook ${RegExp.escape(skyhook)}[,: ]`).test(message))
   const endMs = Math.max(
     -Infinity,
     ...own.filter(({ reason }) => reason === 'SkyhookCompleted').map(({ atMs }) => atMs),
   )
+  // a Node that says nothing of a completed Skyhook is one that its agent may not write to
+  const isUnwritten = ({ reason }: NodeEvent): boolean => status === undefined && reason === 'ApiRequestRefused'
   return own
-    .filter(({ atMs }) => atMs >= endMs)
+    .filter((event) => event.atMs >= endMs || isUnwritten(event))
     .flatMap(({ reason, message, annotations, atMs }) => {
       const [, name, text] = /^Skyhook [^,: ]+(?:, package ([^:]+))?: (.*)$/s.exec(message) ?? []
       return evidenceFrom({ reason, message: text ?? message, sinceMs: atMs, ...subjectOfEvent(annotations) }, name)

@@ -296,6 +296,20 @@ export const agentRows: readonly BrokenScene[] = [
     remedy: 'a permission is missing',
   },
   {
+    title: 'a webhook that denies what the agent writes to its Node',
+    nodes: one,
+    broken: refuseRequests(
+      403,
+      'admission webhook "nodes.io" denied the request: nobody changes taints',
+      (method, path) => method === 'PATCH' && path.startsWith('/api/v1/nodes/node1'),
+    ),
+    reach: async (scene) => await scene.pass(30_000),
+    cause: 'api-server',
+    objects: ['Node/node1'],
+    says: ['nodes.io', 'nobody changes taints'],
+    remedy: 'an admission policy refuses the request',
+  },
+  {
     title: 'an API server that answers the agent with errors',
     nodes: one,
     broken: refuseRequests(
