@@ -32,6 +32,7 @@ const longTests = [
   'test/kit/host/{host-faults,lives,simulated-root}.test.ts',
   'test/fleet/run/{lives,runs,uncounted}.test.ts',
   'test/model/batches.test.ts',
+  'test/model/explain/{agents,hosts,packages,several}.test.ts',
   'test/model/fleet/fleet.test.ts',
   'test/promises/budget-runs.test.ts',
 ]
