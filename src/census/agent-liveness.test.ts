@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { AgentState } from '../stages/skyhook/counted-status.ts'
+import type { AgentState } from '../stages/skyhook/gates.ts'
 import { createAgentLiveness, type AgentPod } from './agent-liveness.ts'
 
 const afterMs = 600_000

@@ -1,4 +1,4 @@
-import { type AgentState, silentAfterMs } from '../stages/skyhook/counted-status.ts'
+import { type AgentState, silentAfterMs } from '../stages/skyhook/gates.ts'
 
 /** What the census needs of an agent's pod. */
 export type AgentPod = { readonly node: string; readonly isReady: boolean }

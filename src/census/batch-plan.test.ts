@@ -9,7 +9,7 @@ import { ignoreLabel, resetBatchesKey } from '../schemas/annotations.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import type { DeploymentPolicySpec, PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import type { SlotPhase, SkyhookSpec } from '../schemas/skyhook.ts'
-import type { AgentState } from '../stages/skyhook/counted-status.ts'
+import type { AgentState } from '../stages/skyhook/gates.ts'
 import { type BatchPlan, planBatches } from './batch-plan.ts'
 import { planLedger } from './ledger-plan.ts'
 

@@ -1,11 +1,11 @@
-import { completionHash } from '../stages/model/applied-hash.ts'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
+import { completionHash } from '../stages/model/package-inputs.ts'
+import type { AgentState } from '../stages/skyhook/gates.ts'
 import { censusNode } from './projections.ts'
 import { rollUp } from './count.ts'
-import type { AgentState } from '../stages/skyhook/counted-status.ts'
 import { skyhookOfKey } from './node-facts.ts'
 import {
   allAgents,

@@ -4,7 +4,7 @@ import { apiGroup } from '../schemas/api.ts'
 import { perObject } from '../schemas/per-object.ts'
 import type { createPublishedReader, NodeReason, PublishedEntries } from '../schemas/published.ts'
 import { entryStates, stageNames, type NodeStatus } from '../schemas/skyhook.ts'
-import { type AgentState, countedStatus } from '../stages/skyhook/counted-status.ts'
+import { type AgentState, countedStatus } from '../stages/skyhook/gates.ts'
 import type { NodeState } from './skyhook-status.ts'
 
 /** A Node as the census keeps it: no spec, no status, no annotations of others. */

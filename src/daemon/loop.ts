@@ -2,8 +2,14 @@ import { reasonKey } from '../schemas/annotations.ts'
 import type { Clock } from '../schemas/clock.ts'
 import { isEqual } from '../schemas/equal.ts'
 import { decide } from '../stages/decide.ts'
-import { emptyPatch } from '../stages/model/node-patch.ts'
-import { type Action, failureKey, isPlannedOnce, type Plan, type TimedReason } from '../stages/model/plan.ts'
+import {
+  type Action,
+  emptyPatch,
+  failureKey,
+  isPlannedOnce,
+  type Plan,
+  type TimedReason,
+} from '../stages/model/plan.ts'
 import type { Snapshot } from '../stages/model/snapshot.ts'
 import { publishFailureKeys } from '../stages/publish/essential-patch.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'

@@ -100,14 +100,14 @@ export type SkyhookRecord = {
   readonly rev: number
   /** Keyed `<package name>|<version>`, as published. */
   readonly packages: Readonly<Record<string, PackageRecord>>
-  /** Hash of the spec that was last completed here (`completionHash` in stages/model/applied-hash.ts). */
+  /** Hash of the spec that was last completed here (`completionHash` in stages/model/package-inputs.ts). */
   readonly applied?: string | undefined
   /**
    * The spec by which it became complete, of all that had that hash. It stays when another spec requests nothing more,
    * so that no node writes for it.
    */
   readonly completedBy?: SpecVersion | undefined
-  /** From the first started step until completion, or until the node gives its slot back (skyhook/lifecycle.ts). */
+  /** From the first started step until completion, or until the node gives its slot back (skyhook/departure.ts). */
   readonly lifecycle?: Lifecycle | undefined
   /**
    * The work here was done for an earlier Skyhook of this name. `complete`: it is also all that this one requests;
@@ -116,7 +116,7 @@ export type SkyhookRecord = {
   readonly takenOver?: 'unfinished' | 'complete' | undefined
   /**
    * The work of the Skyhook operator was found unfinished, and the agent has not started: package pods may still be at
-   * work (stages/skyhook/operator-pods.ts).
+   * work (stages/skyhook/other-operator.ts).
    */
   readonly adopted?: true | undefined
   /** The Skyhook is gone from the cluster; its files stay, nothing runs. */
@@ -148,7 +148,7 @@ export type SkyhookRecord = {
   readonly installedVersions: Readonly<Record<string, string>>
 }
 
-/** Of a node that waits for its drain (stages/drain/drain-timeout.ts). `yieldCount`: how often it gave up so far. */
+/** Of a node that waits for its drain (stages/drain/drain-status.ts). `yieldCount`: how often it gave up so far. */
 export type DrainRecord =
   | { readonly state: 'waiting'; readonly yieldCount: number; readonly sinceMs: number }
   | {

@@ -1,31 +1,35 @@
 import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
-import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
+import { type Journal, journalVersion, type SkyhookRecord } from '../schemas/journal.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'
-import type { NodeStatus } from '../schemas/skyhook.ts'
 import { ownValue } from '../schemas/own-value.ts'
-import { hasRequiredTaint } from './drain/node-spec.ts'
+import type { NodeStatus } from '../schemas/skyhook.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
-import { isEmptyPatch, mergePatches } from './model/node-patch.ts'
-import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
+import { hasRequiredTaint } from './drain/node-spec.ts'
+import type { SkyhookPlan } from './model/plan-builder.ts'
+import { type Action, isEmptyPatch, mergePatches, type Plan, type StageEvent, type TimedReason } from './model/plan.ts'
 import type { PodWatch } from './model/pods.ts'
 import type { SkyhookView, Snapshot } from './model/snapshot.ts'
-import { recordBoot } from './package/reapply-on-boot.ts'
-import { publishAction } from './publish/essential-patch.ts'
-import { hostPatch } from './publish/host-annotation.ts'
+import { recordBoot } from './package/run-requests.ts'
+import { hostPatch, publishAction } from './publish/essential-patch.ts'
 import { nextPublished, nodeShowsComplete, removalPatch, skyhookPatch } from './publish/node-annotations.ts'
 import { existingEdit, reconcileAnnotations } from './publish/reconcile-annotations.ts'
 import { taintCondition } from './publish/taint-condition.ts'
+import { followStaticPods } from './skyhook/control-plane.ts'
 import { planDeleted, planUnselected } from './skyhook/departure.ts'
-import { failingFor, withFailure } from './skyhook/failing.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { otherOperatorGate } from './skyhook/other-operator.ts'
-import { isOutdated, planOutdated } from './skyhook/outdated.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
-import type { SkyhookPlan } from './skyhook/skyhook-plan.ts'
-import { sortByPriority } from './skyhook/priority.ts'
-import { followStaticPods } from './interrupt/static-pods.ts'
-import { surplusSlots } from './skyhook/surplus-slots.ts'
-import { reasonsPatch, staleReasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
+import { surplusSlots } from './skyhook/slot.ts'
+import {
+  failingFor,
+  isOutdated,
+  planOutdated,
+  reasonsPatch,
+  staleReasonsPatch,
+  unpublishedReasons,
+  unreadReasons,
+  withFailure,
+} from './skyhook/undecided.ts'
 
 /** The decision about one Skyhook: its next record, and what follows from it. */
 export type SkyhookDecision = {
@@ -315,4 +319,14 @@ const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
 function strongestWatch(asked: readonly PodWatch[]): PodWatch {
   const watches = new Set(asked)
   return watches.has('cordoned') ? 'cordoned' : watches.has('any') ? 'any' : 'no'
+}
+
+/** The operator's default when spec.priority is absent. */
+const defaultPriority = 200
+
+const priorityOf = (view: SkyhookView): number => view.spec.priority ?? defaultPriority
+
+/** Order in which Skyhooks work on a node: lower priority number first, then by name. */
+function sortByPriority(skyhooks: readonly SkyhookView[]): SkyhookView[] {
+  return [...skyhooks].sort((a, b) => priorityOf(a) - priorityOf(b) || (a.metadata.name < b.metadata.name ? -1 : 1))
 }

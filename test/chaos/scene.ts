@@ -2,7 +2,7 @@
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
-import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import { patch, paths } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { publishedState, type Scripts } from '../kit/cluster/skyhooks.ts'

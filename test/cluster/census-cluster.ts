@@ -15,8 +15,8 @@ import type { KubeObject } from '../../src/kube/objects.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
 import * as keys from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
+import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import { namespace, type ChartCluster } from './chart-cluster.ts'
 
 export { namespace }

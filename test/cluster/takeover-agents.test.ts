@@ -4,7 +4,7 @@ import { checkTakeover } from '../../src/cli/doctor/read/read-takeover.ts'
 import { journalKey, nodeStateKey, statusKey } from '../../src/schemas/annotations.ts'
 import { skyhooksPath } from '../../src/schemas/api.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
-import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import { startApiServer } from './api-server.ts'
 import { chart, type ChartCluster, installChart, type Json, namespace, startChartCluster } from './chart-cluster.ts'
 

@@ -8,7 +8,7 @@ import { journalKey, nodeStateKey, reasonKey, statusKey } from '../../src/schema
 import { skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import type { NodeStatus, SkyhookSpec, SlotPhase } from '../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import { createClient } from '../kit/api-server/client.ts'
 import { createSimulatedApiServer, type SimulatedApiServer } from '../kit/api-server/server.ts'
 

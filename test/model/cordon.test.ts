@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import {
+  type CordonChange,
+  type CordonState,
   cordonAfterExternalChange,
   cordonFor,
   uncordonFor,
-  type CordonChange,
-  type CordonState,
-} from '../../src/stages/drain/cordon-ownership.ts'
+} from '../../src/stages/drain/node-spec.ts'
 import { search, type SearchResult, type Transition } from './breadth-first.ts'
 
 /**

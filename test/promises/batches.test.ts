@@ -7,7 +7,7 @@ import { newLease } from '../../src/lease/slot.ts'
 import { journalKey, statusKey } from '../../src/schemas/annotations.ts'
 import type { BatchState } from '../../src/schemas/batch-state.ts'
 import type { SlotPhase } from '../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import { batches } from './batches.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 

@@ -6,7 +6,7 @@
 import type { Condition, SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import { isEqual } from '../../src/schemas/equal.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import type { Fact } from './facts.ts'
 import { hostOfClient, isSelected, nodeOf, skyhookOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'

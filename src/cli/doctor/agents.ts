@@ -1,7 +1,7 @@
 /** Whether every node has an agent that answers, all agents are of one version, and one of them counts. */
 import { uncountedSince } from '../../lease/election-lease.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
+import { silentAfterMs } from '../../stages/skyhook/gates.ts'
 import { agentFinding, agentPodOn } from '../explain/agent-finding.ts'
 import { podFailure, slowStartMs } from '../explain/agent-pod.ts'
 import type { Finding as Explanation } from '../explain/finding.ts'

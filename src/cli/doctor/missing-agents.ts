@@ -1,6 +1,6 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
-import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
+import { silentAfterMs } from '../../stages/skyhook/gates.ts'
 import { agentFinding } from '../explain/agent-finding.ts'
 import { slowStartMs } from '../explain/agent-pod.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'

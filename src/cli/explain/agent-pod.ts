@@ -1,5 +1,5 @@
 /** Why the pod of an agent is not Ready: what its container waits for, or how it ended, and whether that passes. */
-import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
+import { silentAfterMs } from '../../stages/skyhook/gates.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import type { Vitals, Warning } from '../fleet-view/vitals.ts'
 

@@ -5,7 +5,7 @@ import { reasonKey, skyhooksWith, journalKey } from '../../schemas/annotations.t
 import type { KubernetesNode, NodeCondition } from '../../schemas/kubernetes.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import { formatTime } from '../../schemas/time.ts'
-import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
+import { silentAfterMs } from '../../stages/skyhook/gates.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import type { Vitals } from '../fleet-view/vitals.ts'

@@ -21,9 +21,8 @@ import {
   type Snapshot,
 } from '../../stages/model/snapshot.ts'
 import { pauseReason } from '../../stages/skyhook/gates.ts'
-import { membershipOf } from '../../stages/skyhook/joining.ts'
 import { otherOperatorIn } from '../../stages/skyhook/other-operator.ts'
-import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
+import { membershipOf, slotOfSkyhook } from '../../stages/skyhook/slot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'

@@ -12,7 +12,7 @@ import { type Stage, stagesWithSteps } from '../../schemas/package-config.ts'
 import { packageReasonsOf } from '../../schemas/published.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { pendingForSpec } from '../../stages/interrupt/pending.ts'
-import { packageKey } from '../../stages/model/package-key.ts'
+import { packageKey } from '../../stages/model/snapshot.ts'
 import { attemptInputsHash } from '../../stages/package/start-stage.ts'
 import { type Evidence, withoutPackage } from './evidence.ts'
 

@@ -17,11 +17,10 @@ import {
   type StageName,
   stageNames,
 } from '../../schemas/skyhook.ts'
-import { completionHash } from '../../stages/model/applied-hash.ts'
-import { immutableInputsHash, inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
+import { completionHash, immutableInputsHash, inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { compareVersions } from '../../stages/package/versions.ts'
+import { compareVersions } from '../../stages/package/next-stage.ts'
 import type { Evidence } from './evidence.ts'
 import { incompleteIn } from './incomplete-packages.ts'
 import { failedPackage, isStage, nextTriesOf } from './published-failure.ts'

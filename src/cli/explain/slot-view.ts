@@ -14,9 +14,8 @@ import type { Limit } from '../../lease/rule.ts'
 import { countsTowards, isHeldBy, type Lease, type Slot } from '../../lease/slot.ts'
 import { type SlotPhase, slotPhases } from '../../schemas/skyhook.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { isControlPlaneNode } from '../../stages/model/node-roles.ts'
+import { isControlPlaneNode, type OwnSlot, type SkyhookView, type SlotDenial } from '../../stages/model/snapshot.ts'
 import { versionsOf } from '../../stages/skyhook/slot.ts'
-import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
 
 export type Leased = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[] }
 

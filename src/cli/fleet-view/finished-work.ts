@@ -3,7 +3,7 @@ import { readLedger } from '../../lease/ledger.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { readSlotTimes, slowestOf } from '../../lease/slot-times.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
-import { appliedHash } from '../../stages/model/applied-hash.ts'
+import { appliedHash } from '../../stages/model/package-inputs.ts'
 import type { FleetView } from './fleet-view.ts'
 
 /** Undefined if no node has finished, or if Leases may not be read. */

@@ -1,6 +1,6 @@
 /** Why a package is followed by an interrupt: which part of the spec asks for it. */
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
-import { matchesGlob } from '../../stages/interrupt/glob.ts'
+import { matchesGlob } from '../../stages/interrupt/merge.ts'
 import { changedKeys } from '../../stages/model/package-inputs.ts'
 
 export type InterruptCause = {

@@ -1,4 +1,4 @@
-import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
+import { silentAfterMs } from '../../stages/skyhook/gates.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 
 /** Agents whose pods are gone, for as long as their nodes do not count as silent. Times in ms since 1970. */

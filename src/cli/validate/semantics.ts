@@ -6,9 +6,13 @@ import { resourceProblem } from '../../packages/step/references.ts'
 import type { Finding } from '../../schemas/finding.ts'
 import type { EnvVar, Interrupt, PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { pointerSegment } from '../../schemas/validation.ts'
-import { matchesGlob } from '../../stages/interrupt/glob.ts'
-import { dependencyProblems } from '../../stages/package/dependencies.ts'
-import { type SpecProblem, serviceProblems, variableProblems } from '../../stages/package/spec-problems.ts'
+import { matchesGlob } from '../../stages/interrupt/merge.ts'
+import {
+  dependencyProblems,
+  type SpecProblem,
+  serviceProblems,
+  variableProblems,
+} from '../../stages/package/spec-problems.ts'
 import { splitRemedy } from './cel.ts'
 
 /** Without its file, which the caller knows. */

@@ -5,7 +5,7 @@ import type { ExaminedPackage } from '../../packages/validate/examine.ts'
 import type { Finding } from '../../schemas/finding.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { pointerSegment } from '../../schemas/validation.ts'
-import { type MissingNames, missingOnHosts } from '../../stages/package/missing-inputs.ts'
+import { type MissingNames, missingOnHosts } from '../../stages/package/spec-problems.ts'
 
 /** A Skyhook without errors. */
 export type GivenSkyhook = {

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { nodesPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import { emptyPatch } from '../../stages/model/plan.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
 import { WatchBehindError } from '../../kube/errors.ts'
 import { publish } from './publish.ts'
-import { emptyPatch } from '../../stages/model/node-patch.ts'
 
 let api: Sample
 let transport: KubeTransport

@@ -33,7 +33,7 @@ import { createUnansweredCreations } from './unanswered-creations.ts'
 
 /** Sends requests for slots, and records the answers. held-slots.ts sends the requests about held slots. */
 export type SlotManager = {
-  /** `isJoining`: the node joins the cluster, see src/stages/skyhook/joining.ts. */
+  /** `isJoining`: the node joins the cluster, see src/stages/skyhook/slot.ts. */
   acquire(view: SkyhookView, phase: SlotPhase, withControlPlane: boolean, isJoining?: boolean): Promise<void>
   /** For current work that is about to take its node out of service. */
   acquireControlPlane(view: SkyhookView, phase: SlotPhase): Promise<void>

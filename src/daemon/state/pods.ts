@@ -3,8 +3,7 @@ import type { KubeObject } from '../../kube/objects.ts'
 import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
-import { skyhookOfPackagePod } from '../../stages/model/package-pods.ts'
-import { isMirrorPod, type Pod, type PodWatch } from '../../stages/model/pods.ts'
+import { isMirrorPod, type Pod, type PodWatch, skyhookOfPackagePod } from '../../stages/model/pods.ts'
 import { type Known, known, unknown, type WatchedPods } from '../../stages/model/snapshot.ts'
 
 type PodObject = Pod & KubeObject

@@ -3,8 +3,7 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import { isRolledOutConfigOf, type RolledOutConfigs, rolledOutConfigName } from '../../schemas/rolled-out-configs.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
-import { configuredPackages } from '../../stages/skyhook/adoption.ts'
-import { operatorWorkOn } from '../../stages/skyhook/bootstrap.ts'
+import { configuredPackages, operatorWorkOn } from '../../stages/skyhook/adoption.ts'
 
 /**
  * The configuration that the Skyhook operator rolled out, for Skyhooks whose work on this node no agent has taken over

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { BatchState } from '../../schemas/batch-state.ts'
 import type { StrategySpec } from '../../schemas/deployment-policy.ts'
-import { appliedHash } from '../../stages/model/applied-hash.ts'
+import { appliedHash } from '../../stages/model/package-inputs.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import { type Ledger, ledgerAnnotation } from '../ledger.ts'
 import { ledgerLabels, ledgerName } from '../names.ts'

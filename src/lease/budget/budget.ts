@@ -1,4 +1,5 @@
 /** How many nodes may be out for a Skyhook at once, as far as this node knows. */
+import { appliedHash } from '../../stages/model/package-inputs.ts'
 import type { Admission } from '../admission.ts'
 import { candidatesInLedger, type CountedCompartment, countedScope, queueIn } from '../ledger.ts'
 import { skyhookScope } from '../names.ts'
@@ -12,7 +13,6 @@ import type { Lease, Slot } from '../slot.ts'
 import type { Queue } from '../waiting.ts'
 import type { Budget } from '../../schemas/budget.ts'
 import type { BatchState } from '../../schemas/batch-state.ts'
-import { appliedHash } from '../../stages/model/applied-hash.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
 /** From a LIST, or from the ledger alone. */

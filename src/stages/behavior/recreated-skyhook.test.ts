@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { appliedHash } from '../model/applied-hash.ts'
 import type { Companion } from '../../schemas/annotations.ts'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { install, installedNode, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
+import { appliedHash } from '../model/package-inputs.ts'
 
 const create = (node: NodeSimulator, configMap: Record<string, string> = {}): void =>
   node.apply('s', { packages: { a: pkg('1.0.0', { configMap }) } })

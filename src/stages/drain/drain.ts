@@ -1,14 +1,22 @@
 import { cordonKey, cordonedBeforeKey, keepCordonedKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
-import type { CordonState } from './cordon-ownership.ts'
-import { countsSinceMs, drainFacts, isAlone } from './drain-facts.ts'
-import { type DrainFacts, groupPods, isOperatorAtWork, type PodGroups, podsInTheWay } from './pods.ts'
+import type { CordonState } from './node-spec.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import type { DrainReason, Pod, PodWatch } from '../model/pods.ts'
 import { isEmptySelector } from '../../schemas/selectors.ts'
 import { someOf } from '../../schemas/wording.ts'
 import type { Eviction, NodeCount, SkyhookView, Snapshot } from '../model/snapshot.ts'
+import {
+  countsSinceMs,
+  type DrainFacts,
+  drainFacts,
+  groupPods,
+  isAlone,
+  isOperatorAtWork,
+  type PodGroups,
+  podsInTheWay,
+} from './pods.ts'
 
 /** How far the node is out of service for one Skyhook. */
 export type Disruption = {

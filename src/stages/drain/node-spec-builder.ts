@@ -2,27 +2,24 @@ import { cordonedBeforeKey } from '../../schemas/annotations.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
-import {
-  cordonAfterExternalChange,
-  cordonFor,
-  recalledBefore,
-  uncordonFor,
-  type CordonChange,
-  type CordonState,
-} from './cordon-ownership.ts'
+import { emptyPatch, type StageEvent } from '../model/plan.ts'
 import { cordonState, hasMark } from './drain.ts'
+import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import {
   autoscalerAnnotations,
   autoTaintRemoval,
+  type CordonChange,
+  type CordonState,
+  cordonAfterExternalChange,
+  cordonFor,
   hasRequiredTaint,
   isRequirementOver,
-  requiredTaint,
-  withCordonChange,
   type RequiredSkyhook,
+  recalledBefore,
+  requiredTaint,
+  uncordonFor,
+  withCordonChange,
 } from './node-spec.ts'
-import type { StageEvent } from '../model/plan.ts'
-import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
-import { emptyPatch } from '../model/node-patch.ts'
 
 /** After the third time in this span we cordon again only once a minute: the uncordon is intentional. */
 const cordonRetryWindowMs = 300_000

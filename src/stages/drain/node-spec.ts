@@ -1,11 +1,11 @@
-import { cordonKey, cordonedBeforeKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
+import { cordonedBeforeKey, cordonKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
 import { apiGroup } from '../../schemas/api.ts'
+import type { HeldCordon } from '../../schemas/journal.ts'
 import type { KubernetesNode, ObjectMeta, Taint } from '../../schemas/kubernetes.ts'
 import { nodeWrightGroup } from '../../schemas/nodewright.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
-import type { CordonChange, CordonState } from './cordon-ownership.ts'
 
 /** Cluster autoscalers that would remove a node during our work. */
 const autoscalerKeys = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt'] as const
@@ -168,3 +168,92 @@ export const isKubernetesTaint = ({ key }: Taint): boolean =>
 /** The node controller sets and lifts it by whether the Node is Ready. */
 export const isNotReadyTaint = ({ key }: Taint): boolean =>
   key === 'node.kubernetes.io/not-ready' || key === 'node.kubernetes.io/unreachable'
+
+/**
+ * Who a cordon belongs to. Administrators cordon nodes too, before and during our work; a node must end in the state
+ * that they set last. Invariant, searched in test/model/cordon.test.ts: when no mark of ours is left, the node is
+ * unschedulable exactly when an administrator wants it so (or asked us to keep it).
+ *
+ * The Node records one mark per Skyhook, and `before`: whether the node was cordoned without us. The journal has a copy
+ * of both, for a Node that loses them while the work lasts.
+ */
+export type CordonState = {
+  readonly unschedulable: boolean
+  /** Skyhooks whose mark the Node carries. */
+  readonly marks: ReadonlySet<string>
+  /** `cordoned-before` of the Node; undefined when absent. */
+  readonly before: boolean | undefined
+  /**
+   * `keep-cordoned`: a person wants the node to stay cordoned, regardless of what was before. A plain cordon of a node
+   * that we cordoned writes nothing.
+   */
+  readonly keep: boolean
+}
+
+/**
+ * The Node's new fields; absent ones stay. All of them go into one PATCH with the resourceVersion of the state that was
+ * read.
+ */
+export type CordonChange = {
+  readonly unschedulable?: boolean
+  readonly addMark?: string
+  readonly removeMark?: string
+  /** null removes it. */
+  readonly before?: boolean | null
+}
+
+/**
+ * The journal's `before` for a Node that lost it. Undefined where the Node itself shows whether it would be cordoned
+ * without us: another Node of this name, one that lost its cordon too, one that someone cordoned since.
+ */
+export function recalledBefore(
+  { unschedulable }: CordonState,
+  held: HeldCordon | undefined,
+  { isSameNode, lastSeen }: { readonly isSameNode: boolean; readonly lastSeen: boolean | undefined },
+): boolean | undefined {
+  return isSameNode && unschedulable && lastSeen !== false ? held?.before : undefined
+}
+
+/**
+ * The change that cordons the node under the mark of this Skyhook; undefined when it is already cordoned so. Also
+ * restores the cordon after someone uncordoned during our work: a node found schedulable stays schedulable afterwards.
+ */
+export function cordonFor(skyhook: string, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
+  const isMarked = marks.has(skyhook)
+  if (unschedulable && isMarked) return undefined
+  // A mark without `before` is the operator's, which cordons only schedulable nodes.
+  const wasCordoned = before ?? (marks.size > 0 ? false : undefined)
+  const next = unschedulable ? (wasCordoned ?? true) : false
+  return {
+    ...(!unschedulable && { unschedulable: true }),
+    ...(!isMarked && { addMark: skyhook }),
+    ...(before !== next && { before: next }),
+  }
+}
+
+/**
+ * The change that gives the cordon back. The node becomes schedulable only with the last mark, and only if no one else
+ * wants it cordoned.
+ */
+export function uncordonFor(
+  skyhook: string,
+  { unschedulable, marks, before, keep }: CordonState,
+): CordonChange | undefined {
+  if (!marks.has(skyhook)) return undefined
+  const isLast = marks.size === 1
+  if (!isLast) return { removeMark: skyhook }
+  const isKept = keep || before === true
+  return { removeMark: skyhook, before: null, ...(unschedulable && !isKept && { unschedulable: false }) }
+}
+
+/**
+ * A change of `unschedulable` by someone else, seen while marks exist: if someone cordons a node that we work on, we
+ * assume they want it cordoned afterwards; if they uncordon it, they do not. `lastSeen` is what we saw or wrote last.
+ */
+export function cordonAfterExternalChange(
+  lastSeen: boolean,
+  { unschedulable, marks, before }: CordonState,
+): CordonChange | undefined {
+  if (marks.size === 0 || lastSeen === unschedulable || before === unschedulable) return undefined
+  return { before: unschedulable }
+}

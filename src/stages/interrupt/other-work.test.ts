@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
-import { otherInterrupt, otherWork } from './other-work.ts'
+import { otherInterrupt, otherWork } from './run.ts'
 
 const bootId = 'boot'
 const interrupting = { packages: {}, interrupt: { id: 'i', bootId } }

@@ -6,7 +6,7 @@ import type { RebootCount } from '../../schemas/annotations.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { InterruptRun, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { publishedOf } from '../../schemas/published.ts'
-import { appliedHash } from '../model/applied-hash.ts'
+import { appliedHash } from '../model/package-inputs.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
 

@@ -1,19 +1,20 @@
-import { isRetrying, openStepsOf, type InterruptRun, type PackageRecord } from '../../schemas/journal.ts'
-import { stageRetryDelayMs } from '../model/backoff.ts'
-import { reasonMessage } from '../model/reason-message.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
+import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
+import { type InterruptRun, isRetrying, openStepsOf, type PackageRecord } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
-import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
-import { completeInterrupt, failInterrupt, returnToConfig, startInterrupt } from '../model/transitions.ts'
 import { leftPods, leftText } from '../drain/drain.ts'
+import { isInterrupting, mayBeRunning, type PackageState } from '../model/package-state.ts'
+import { type PlanBuilder, reasonMessage, requeueAt, setEntry } from '../model/plan-builder.ts'
+import { type InterruptObservation, keyOf, type SkyhookView, type Snapshot } from '../model/snapshot.ts'
+import {
+  completeInterrupt,
+  failInterrupt,
+  returnToConfig,
+  stageRetryDelayMs,
+  startInterrupt,
+} from '../model/transitions.ts'
 import { mergeForRun } from './merge.ts'
 import { pendingForSpec } from './pending.ts'
-import { keyOf } from '../model/package-key.ts'
-import type { PackageState } from '../model/package-state.ts'
-import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
-import { mayBeRunning } from '../model/host-facts.ts'
-import type { InterruptObservation } from '../model/snapshot.ts'
-import { otherWork } from './other-work.ts'
 import {
   aboutToReboot,
   awaitShutdown,
@@ -308,3 +309,27 @@ export function describeInterrupt({ interrupt }: InterruptRun): string {
   const more = interrupt.alsoRestartAllServices ? ' and restartAllServices' : ''
   return `service ${(interrupt.services ?? []).join(', ')}${more}`
 }
+
+type Asking = { readonly snapshot: Snapshot; readonly view: Pick<SkyhookView, 'metadata'> }
+
+const othersOf = ({ snapshot, view }: Asking) =>
+  Object.entries(snapshot.journal.skyhooks).filter(([name]) => name !== view.metadata.name)
+
+/** Why no step starts: another Skyhook restarts services or reboots on this node. */
+export function otherInterrupt(asking: Asking): Reason | undefined {
+  const other = othersOf(asking).find(([, { interrupt }]) => isInterrupting(asking.snapshot, interrupt))
+  return other && waitsFor(`the interrupt of Skyhook ${other[0]} ends`)
+}
+
+/** Why no interrupt starts: it would kill a step of another Skyhook, or mix with the other Skyhook's interrupt. */
+export function otherWork(asking: Asking): Reason | undefined {
+  const other = othersOf(asking).find(([, record]) =>
+    openStepsOf(record).some((step) => mayBeRunning(asking.snapshot, step)),
+  )
+  return otherInterrupt(asking) ?? (other && waitsFor(`the step of Skyhook ${other[0]} ends`))
+}
+
+const waitsFor = (end: string): Reason => ({
+  reason: 'WaitingForOtherSkyhook',
+  message: `work continues on this node when ${end}`,
+})

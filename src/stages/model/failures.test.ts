@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { worstOf } from './failures.ts'
+import { worstOf } from './plan-builder.ts'
 import type { Failure } from './snapshot.ts'
 
 const failure: Failure = { reason: 'ApiServerUnavailable', message: 'no answer', sinceMs: 1_000 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { preparedPackage } from '../../../test/kit/objects/plan-builder.ts'
-import { nextPreparation } from './next-preparation.ts'
+import { nextPreparation } from './plan-builder.ts'
 import type { Preparation, PreparationDepth } from './snapshot.ts'
 
 const failed = (depth: PreparationDepth, retryAtMs: number): Preparation => ({

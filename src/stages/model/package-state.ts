@@ -1,8 +1,7 @@
-import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
-import type { EntryState, StageName } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { keyOf } from './package-key.ts'
-import type { Preparation } from './snapshot.ts'
+import type { InterruptRun, PackageProgress, PackageRecord, StepAttempt } from '../../schemas/journal.ts'
+import type { EntryState, StageName } from '../../schemas/skyhook.ts'
+import { keyOf, type Preparation, type Snapshot } from './snapshot.ts'
 
 /** The state of one package after everything that can be decided now was decided. */
 export type PackageState =
@@ -97,4 +96,27 @@ export function publishedState(progress: PackageProgress): EntryState {
     case 'retained':
       return progress.shownAs
   }
+}
+
+/**
+ * Its end is not known, and the host has not booted since. A step that the host does not show yet may be about to
+ * start.
+ */
+export function mayBeRunning({ attempts, bootId }: Snapshot, step: StepAttempt): boolean {
+  const observed = attempts.get(step.id)?.state ?? 'absent'
+  return observed === 'running' || (observed === 'absent' && step.bootId === bootId)
+}
+
+/** It ran on the host, or may have run before the host went down. */
+export function hasStarted({ attempts, bootId }: Snapshot, step: StepAttempt): boolean {
+  const observed = attempts.get(step.id) ?? { state: 'absent' }
+  if (observed.state === 'ended') return observed.end.outcome !== 'failed-to-start'
+  return observed.state === 'running' || step.bootId !== bootId
+}
+
+/** True while an interrupt may be running on the host. */
+export function isInterrupting({ interrupts, bootId }: Snapshot, run: InterruptRun | undefined): boolean {
+  if (run === undefined || run.bootId !== bootId) return false
+  const observed = interrupts.get(run.id)?.state
+  return observed === undefined || observed === 'running' || observed === 'unknown'
 }

@@ -1,8 +1,17 @@
+import { type Reason, reasons } from '../../schemas/catalogue/reasons.ts'
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
-import { type Action, type PackageImage, type StageEvent, preparationKey } from './plan.ts'
-import type { Preparation, PreparationDepth, SkyhookView, Snapshot } from './snapshot.ts'
-import { nextPreparation } from './next-preparation.ts'
-import { keyOf } from './package-key.ts'
+import { clip, plainExcerpt } from '../../schemas/plain-text.ts'
+import type { NodeStatus } from '../../schemas/skyhook.ts'
+import { type Action, failureKey, type PackageImage, preparationKey, type StageEvent, writePaceMs } from './plan.ts'
+import type { PodWatch } from './pods.ts'
+import {
+  type Failure,
+  keyOf,
+  type Preparation,
+  type PreparationDepth,
+  type SkyhookView,
+  type Snapshot,
+} from './snapshot.ts'
 
 /** The plan of one Skyhook while it is being made. It lives inside one call of `decide` and is not visible outside. */
 export type PlanBuilder = {
@@ -86,3 +95,91 @@ export function requestPreparation(
 /** Flags without those of one package: its guarded steps run again. */
 export const withoutFlags = (flags: SkyhookRecord['flags'], packageName: string): SkyhookRecord['flags'] =>
   Object.fromEntries(Object.entries(flags).filter(([key]) => !key.startsWith(`${packageName}/`)))
+
+/**
+ * The depth to prepare now; undefined: it is reached, or the preparation failed and waits. Layers that could not be
+ * fetched are retried as layers: a node that gave its slot back for them takes no slot before it has them.
+ */
+export function nextPreparation(
+  found: Preparation | undefined,
+  requiredDepth: PreparationDepth,
+  nowMs: number,
+): PreparationDepth | undefined {
+  switch (found?.state) {
+    case undefined:
+      return requiredDepth
+    case 'checked':
+      return requiredDepth === 'layers' ? 'layers' : undefined
+    case 'pending':
+    case 'ready':
+      return undefined
+    case 'failed':
+      if (found.retryAtMs > nowMs) return undefined
+      return found.depth === 'layers' ? 'layers' : requiredDepth
+  }
+}
+
+/** The limit of an Event. */
+const maxLength = 1_024
+/** In the annotation of a Node, quotes included: a reason and those of packages have 6 KiB together. */
+const maxJsonBytes = 1_536
+
+/** Untrusted text as a part of a reason: bounded, and safe to print. */
+export function reasonMessage(text: string): string {
+  let message = plainExcerpt(text, maxLength)
+  for (let length = message.length; Buffer.byteLength(JSON.stringify(message)) > maxJsonBytes; )
+    message = clip(message, (length = Math.floor(length * 0.8)))
+  return message
+}
+
+/** Actions and sources that fail, as the decisions see them. */
+
+/** A failure that the next attempts fix does not become a reason. */
+const usualSettleMs = 3_000
+
+export type Failing = {
+  /** The worst lasting failure. */
+  readonly failure: Failure | undefined
+  /** When the next failure becomes a lasting one. */
+  readonly recheckAtMs: number
+}
+
+export function worstOf(
+  { failures, nowMs, answerMs = 0 }: Pick<Snapshot, 'failures' | 'nowMs' | 'answerMs'>,
+  isConcerned: (key: string, failure: Failure) => boolean,
+): Failing {
+  const settleMs = writePaceMs(usualSettleMs, { answerMs })
+  const concerned = [...failures].filter(([key, failure]) => isConcerned(key, failure)).map(([, failure]) => failure)
+  const settledAtMs = concerned.map(({ sinceMs }) => sinceMs + settleMs)
+  const lasting = concerned.filter(({ sinceMs }) => sinceMs + settleMs <= nowMs)
+  return {
+    failure: lasting.toSorted((a, b) => weight(a) - weight(b) || a.sinceMs - b.sinceMs)[0],
+    recheckAtMs: Math.min(Infinity, ...settledAtMs.filter((atMs) => atMs > nowMs)),
+  }
+}
+
+export const failureOf = (snapshot: Snapshot, action: Pick<Action, 'do' | 'key'>): Failure | undefined =>
+  worstOf(snapshot, (key) => key === failureKey(action)).failure
+
+/** It ends by itself. */
+export const isWait = ({ reason }: Reason): boolean => reasons[reason].section === 'waiting'
+
+const weight = (reason: Reason): number => (isWait(reason) ? 1 : 0)
+
+/** What one selected Skyhook currently does on this node. */
+export type SkyhookPlan = {
+  readonly builder: PlanBuilder
+  readonly status: NodeStatus
+  readonly reason?: Reason
+  /** Of each failing package, the worst first. */
+  readonly packageReasons?: ReadonlyMap<string, Reason>
+  /** The work for this spec is complete; later Skyhooks may start. */
+  readonly complete: boolean
+  /** The cordon that this Skyhook requests: its mark on the Node, off it, or unchanged, even if the Node lost it. */
+  readonly cordon: 'on' | 'off' | 'as-is'
+  readonly watchPods: PodWatch
+  /** Only the reason of the Skyhook on this node is read or written. */
+  readonly isUntouched?: boolean
+}
+
+export const preparingImages: Reason = { reason: 'Preparing', message: 'fetching the package images' }

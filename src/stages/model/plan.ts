@@ -1,11 +1,11 @@
-import type { NodePatch } from '../../schemas/kubernetes.ts'
-import type { InterruptRun, Journal, PackageRecord, RunningPackage, StepAttempt } from '../../schemas/journal.ts'
-import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
-import type { EnvVar, PackageResources, PackageSpec, StageName, SlotPhase } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
-import type { OwnSlot, PreparationDepth, SkyhookView } from './snapshot.ts'
+import type { InterruptRun, Journal, PackageRecord, RunningPackage, StepAttempt } from '../../schemas/journal.ts'
+import type { NodeCondition, NodePatch, Taint } from '../../schemas/kubernetes.ts'
+import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
+import type { EnvVar, PackageResources, PackageSpec, SlotPhase, StageName } from '../../schemas/skyhook.ts'
 import type { Pod, PodWatch } from './pods.ts'
+import type { OwnSlot, PreparationDepth, SkyhookView, Snapshot } from './snapshot.ts'
 
 /**
  * What must happen now. The journal is made durable first, then the actions run. Each is safe to repeat, and its key
@@ -221,3 +221,72 @@ export type StageEvent = { readonly skyhook: string } & (
   | { readonly type: 'adopted' }
   | { readonly type: 'rebootNotRepeated' }
 )
+
+type MutablePatch = {
+  annotations: Record<string, string | null>
+  labels: Record<string, string | null>
+  conditions: NodeCondition[]
+  removedConditions: string[]
+  unschedulable?: boolean
+  taints?: readonly Taint[]
+}
+
+export const emptyPatch = (): MutablePatch => ({ annotations: {}, labels: {}, conditions: [], removedConditions: [] })
+
+export const isEmptyPatch = ({
+  annotations,
+  labels,
+  conditions,
+  removedConditions,
+  unschedulable,
+  taints,
+}: NodePatch): boolean =>
+  Object.keys(annotations).length === 0 &&
+  Object.keys(labels).length === 0 &&
+  conditions.length === 0 &&
+  removedConditions.length === 0 &&
+  unschedulable === undefined &&
+  taints === undefined
+
+/**
+ * One change of the Node. Spec and conditions cannot go into one request, and the node controller adds its taint right
+ * after a cordon: a second request right behind the first would conflict. So conditions wait for the decision that sees
+ * the changed spec.
+ */
+export function mergePatches(patches: readonly NodePatch[]): NodePatch {
+  const merged = emptyPatch()
+  for (const { annotations, labels, conditions, removedConditions, unschedulable, taints } of patches) {
+    if (unschedulable !== undefined) merged.unschedulable = unschedulable
+    if (taints !== undefined) merged.taints = taints
+    Object.assign(merged.annotations, annotations)
+    Object.assign(merged.labels, labels)
+    merged.conditions.push(...conditions)
+    merged.removedConditions.push(...removedConditions)
+  }
+  const hasSpec = merged.unschedulable !== undefined || merged.taints !== undefined
+  return hasSpec ? { ...merged, conditions: [], removedConditions: [] } : merged
+}
+
+type Pace = Pick<Snapshot, 'answerMs' | 'spreadMs'>
+
+/** The minimum interval of informative writes, as a multiple of the time of an answer, to spare a slow API server. */
+const answersPerWrite = 5
+/**
+ * A failure must become a reason on the Node within ten seconds, including slow answers to the request and to the
+ * write.
+ */
+const maxPaceMs = 6_000
+/** A shorter reason is not written: most are gone before the write would arrive. */
+const usualWaitSettleMs = 700
+
+/**
+ * Interval between two writes of progress, in ms. `usualMs` where the API server answers fast. Where it is slow, five
+ * times the time of one answer, up to 6 s.
+ */
+export const writePaceMs = (usualMs: number, { answerMs = 0 }: Pick<Pace, 'answerMs'>): number =>
+  Math.max(usualMs, Math.min(maxPaceMs, answersPerWrite * answerMs))
+
+/**
+ * How long the reason of a wait must last before it is written, in ms. All nodes of a rollout start to wait at once.
+ */
+export const settleMs = (pace: Pace): number => Math.max(writePaceMs(usualWaitSettleMs, pace), pace.spreadMs ?? 0)

@@ -1,5 +1,5 @@
+import { apiGroup } from '../../schemas/api.ts'
 import type { ObjectMeta, Toleration } from '../../schemas/kubernetes.ts'
-import type { ContainerStatus } from './package-pods.ts'
 
 /** The fields of a pod for draining and for a takeover from the operator. */
 export type Pod = {
@@ -32,3 +32,42 @@ export const isReadyPod = ({ metadata, status }: Pod): boolean =>
 export type PodWatch = 'no' | 'any' | 'cordoned'
 
 export type DrainReason = { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
+
+/** The label by which the Skyhook operator finds the pods and ConfigMaps of a Skyhook. */
+export const operatorNameKey = `${apiGroup}/name`
+
+/** The fields that show the state of a package pod. */
+export type ContainerStatus = {
+  readonly restartCount?: number
+  readonly state?: {
+    readonly waiting?: { readonly reason?: string }
+    readonly terminated?: { readonly exitCode?: number }
+  }
+}
+
+export type PackagePodState = 'running' | 'failing' | 'ended'
+
+type MaybePackagePod = {
+  readonly metadata: Pick<ObjectMeta, 'labels' | 'annotations'>
+  readonly status?: { readonly phase?: string; readonly initContainerStatuses?: readonly ContainerStatus[] }
+}
+
+/** The Skyhook of a pod in which the operator runs a package; undefined for any other pod. */
+export const skyhookOfPackagePod = ({ metadata }: MaybePackagePod): string | undefined =>
+  metadata.annotations?.[`${apiGroup}/package`] === undefined ? undefined : metadata.labels?.[operatorNameKey]
+
+/**
+ * `failing`: it fails repeatedly. `ended`: it has no work left. The work is in init containers; the container after
+ * them only waits.
+ */
+export function packagePodState({ status }: MaybePackagePod): PackagePodState {
+  const containers = status?.initContainerStatuses ?? []
+  const hasEnded =
+    ['Succeeded', 'Failed'].includes(status?.phase ?? '') ||
+    (containers.length > 0 && containers.every(({ state }) => state?.terminated?.exitCode === 0))
+  const isFailing = containers.some(
+    ({ state, restartCount = 0 }) =>
+      restartCount > 0 || state?.waiting?.reason === 'CrashLoopBackOff' || (state?.terminated?.exitCode ?? 0) !== 0,
+  )
+  return hasEnded ? 'ended' : isFailing ? 'failing' : 'running'
+}

@@ -1,11 +1,11 @@
 import type { Budget } from '../../schemas/budget.ts'
+import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { ConfigUpdates } from '../../schemas/config-updates.ts'
 import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
+import type { Journal, PackageFacts } from '../../schemas/journal.ts'
 import type { KubernetesNode, ObjectMeta } from '../../schemas/kubernetes.ts'
-import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
-import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
@@ -74,8 +74,8 @@ export type Snapshot = {
   /** Status files that stages requested, by request id. */
   readonly requestedStatuses: ReadonlyMap<string, StatusReadResult>
   /**
-   * Outcomes of the clean-ups of uninstalls, by `requestIdOf` (required.ts). A failed one is retried as long as it is
-   * requested.
+   * Outcomes of the clean-ups of uninstalls, by `requestIdOf` (interrupt/pending.ts). A failed one is retried as long
+   * as it is requested.
    */
   readonly cleanUps: ReadonlyMap<string, CleanUpResult>
   /** Current failures of the agent, by `failureKey` (plan.ts) or the name of a source. */
@@ -251,7 +251,7 @@ export type OwnSlot = {
   readonly ownership: SlotOwnership
   /** What the slot was granted or last confirmed under; absent where this agent did neither. */
   readonly admittedUnder?: SpecVersions | undefined
-  /** Of the budget for nodes that join, see stages/skyhook/joining.ts. */
+  /** Of the budget for nodes that join, see stages/skyhook/slot.ts. */
   readonly isBootstrap?: true
   /** Of a batch: whether it is over by the ledger. The slot of finished work is kept until then. */
   readonly batch?: 'open' | 'over'
@@ -332,3 +332,13 @@ export function takeSnapshot(
 
 const unusable = (reason: UnusableReason, message: string | undefined): Snapshot['host'] | undefined =>
   message === undefined ? undefined : { state: 'unusable', reason, message }
+
+/** Key of an entry in the journal and in nodeState. */
+export const packageKey = (name: string, version: string): string => `${name}|${version}`
+export const keyOf = ({ name, version }: Pick<PackageFacts, 'name' | 'version'>): string => packageKey(name, version)
+
+/** Nodes that only run etcd belong to the control plane, too: they share its quorum. */
+const controlPlaneLabels = ['control-plane', 'master', 'etcd'].map((role) => `node-role.kubernetes.io/${role}`)
+
+export const isControlPlaneNode = ({ metadata }: KubernetesNode): boolean =>
+  controlPlaneLabels.some((label) => Object.hasOwn(metadata.labels ?? {}, label))

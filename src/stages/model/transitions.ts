@@ -1,7 +1,8 @@
+import { sha256Hex } from '../../schemas/canonical-json.ts'
 import {
-  openStepOf,
   type ConfigRecord,
   type MergedInterrupt,
+  openStepOf,
   type PackageFacts,
   type PackageInputs,
   type PackageProgress,
@@ -275,3 +276,16 @@ export const withFacts = <Entry extends PackageRecord>(
 ): Entry => ({ ...entry, ...facts })
 
 const finished = (config: ConfigRecord): ConfigRecord => ({ ...config, finished: config.started, changedKeys: [] })
+
+const initialWaitMs = 5_000
+export const maxStageRetryDelayMs = 300_000 // the kubelet's own ceiling for restarts, which users know
+
+/**
+ * Wait after the n-th failure in a row (n >= 1): 5 s doubling up to 5 min, shortened by up to a fifth, derived from
+ * `seed` so that nodes spread.
+ */
+export function stageRetryDelayMs(failures: number, seed: string): number {
+  const full = Math.min(maxStageRetryDelayMs, initialWaitMs * 2 ** Math.min(failures - 1, 16))
+  const jitterShare = Number.parseInt(sha256Hex(seed).slice(0, 8), 16) / 0xffff_ffff
+  return Math.round(full * (1 - jitterShare / 5))
+}

@@ -10,16 +10,16 @@ import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { dependsOnSystemd } from '../../schemas/environment-variable.ts'
 import { ownValue } from '../../schemas/own-value.ts'
-import { pendingForStage } from '../interrupt/pending.ts'
 import {
   interruptState,
-  refuseReboot,
+  pendingForStage,
   refreshMet,
   refreshPending,
   refreshPendingForInstall,
+  refuseReboot,
   returnForConfig,
-} from '../interrupt/refresh-pending.ts'
-import { satisfyByBoot } from '../interrupt/required.ts'
+  satisfyByBoot,
+} from '../interrupt/pending.ts'
 import { type AdvanceOutcome, type PackageState, type Permission, retryState } from '../model/package-state.ts'
 import {
   type PlanBuilder,
@@ -29,15 +29,14 @@ import {
   requeueAt,
   setEntry,
 } from '../model/plan-builder.ts'
-import { keyOf, packageKey } from '../model/package-key.ts'
 import type { References } from '../model/plan.ts'
-import type { FailedPreparation } from '../model/snapshot.ts'
+import { type FailedPreparation, keyOf, packageKey } from '../model/snapshot.ts'
 import { dropAttempt, finishPackage, leaveBehind, retainPackage } from '../model/transitions.ts'
 import { advanceStage } from './advance-stage.ts'
 import { cancel, isCanceling, makesWay } from './cancel.ts'
-import { missingInputs } from './missing-inputs.ts'
 import { dueOf, isComplete, isMidChange, isUnfinished } from './next-stage.ts'
 import { isRunRequested, recordRunRequest } from './run-requests.ts'
+import { missingInputs } from './spec-problems.ts'
 import { attemptInputsHash, isSuperseded, retryFailedStage, startStage } from './start-stage.ts'
 
 /** Advances one package as far as possible now: records results, ends and starts stages, and names steps to start. */

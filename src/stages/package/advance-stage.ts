@@ -6,22 +6,31 @@ import {
   type StageFailure,
   type StepAttempt,
 } from '../../schemas/journal.ts'
-import { type PackageConfig, isCheck } from '../../schemas/package-config.ts'
-import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { ownValue } from '../../schemas/own-value.ts'
-import { advanceAttempt, hasRunIn, plannedSteps, type AdvanceResult } from './attempt.ts'
-import { stageRetryDelayMs } from '../model/backoff.ts'
-import { pendingAfterAnswer, pendingIfRequired } from '../interrupt/pending.ts'
-import { failureOf } from '../model/failures.ts'
-import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
-import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
-import { hasStarted } from '../model/host-facts.ts'
-import { keyOf } from '../model/package-key.ts'
-import { reasonMessage } from '../model/reason-message.ts'
+import { isCheck, type PackageConfig } from '../../schemas/package-config.ts'
+import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { pendingAfterAnswer, pendingIfRequired, requestIdOf, requestStatus } from '../interrupt/pending.ts'
 import { inputsOfUninstall } from '../model/package-inputs.ts'
-import { failStage, recordSteps, withFacts } from '../model/transitions.ts'
-import { requestStatus, requestIdOf } from '../interrupt/required.ts'
-import { recordCompletedStage } from './complete-stage.ts'
+import {
+  type AdvanceOutcome,
+  hasStarted,
+  isLeftBehind,
+  type PackageState,
+  type Permission,
+  type ReadyPreparation,
+} from '../model/package-state.ts'
+import {
+  entriesOf,
+  failureOf,
+  type PlanBuilder,
+  reasonMessage,
+  removeEntry,
+  setEntry,
+  withoutFlags,
+} from '../model/plan-builder.ts'
+import { keyOf } from '../model/snapshot.ts'
+import { completeStage, failStage, recordSteps, stageRetryDelayMs, withFacts } from '../model/transitions.ts'
+import { type AdvanceResult, advanceAttempt, hasRunIn, plannedSteps } from './attempt.ts'
 
 /** Records how steps ended, names the next step, and ends the stage after the last one. */
 export function advanceStage(
@@ -232,4 +241,37 @@ function stepSpec(entry: RunningPackage, spec: PackageSpec | undefined): Package
   if (progress.stage === 'apply' || progress.stage === 'upgrade') return own
   const inputs = progress.stage === 'uninstall' ? inputsOfUninstall(entry, spec) : config?.started
   return inputs ? { ...own, version, configMap: inputs.config, env: inputs.env } : own
+}
+
+/** A stage whose steps and checks passed: the new state of the package and of the host. */
+function recordCompletedStage(builder: PlanBuilder, entry: RunningPackage, config: PackageConfig): void {
+  const { name, progress } = entry
+  const { stage } = progress
+  const skyhook = builder.view.metadata.name
+  builder.events.push({ type: 'stageCompleted', skyhook, package: name, stage })
+  const { nowMs, wallOffsetMs } = builder.snapshot
+  setEntry(builder, completeStage(entry, nowMs + wallOffsetMs))
+  if (stage === 'uninstall') {
+    builder.record = { ...builder.record, flags: withoutFlags(builder.record.flags, name) }
+    setInstalledVersion(builder, name, 'uninstalled')
+  }
+  if (stage === 'apply' || stage === 'upgrade') {
+    const version = config.packageVersion
+    setInstalledVersion(builder, name, version)
+    builder.actions.push({ do: 'recordHistory', key: `history/${skyhook}/${name}`, skyhook, name, config, version })
+  }
+  if (stage === 'uninstall' || stage === 'upgrade' || stage === 'apply') removeOtherVersions(builder, entry)
+}
+
+/** Other versions were uninstalled or upgraded. The new version also replaces the leftovers of an uninstall. */
+function removeOtherVersions(builder: PlanBuilder, { name, version, progress }: RunningPackage): void {
+  const isApply = progress.stage === 'apply'
+  for (const other of entriesOf(builder.record, name)) {
+    const isGone = isLeftBehind(other) || !(isApply || other.progress.state === 'retained')
+    if (other.version !== version && isGone) removeEntry(builder, keyOf(other))
+  }
+}
+
+function setInstalledVersion(builder: PlanBuilder, name: string, version: string): void {
+  builder.record = { ...builder.record, installedVersions: { ...builder.record.installedVersions, [name]: version } }
 }

@@ -3,7 +3,7 @@ import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
 import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
-import { reasonMessage } from '../model/reason-message.ts'
+import { reasonMessage } from '../model/plan-builder.ts'
 import type { AttemptObservation } from '../model/snapshot.ts'
 
 /**

@@ -6,10 +6,9 @@ import {
   type SkyhookRecord,
   type StepAttempt,
 } from '../../schemas/journal.ts'
-import { hasStarted, mayBeRunning } from '../model/host-facts.ts'
-import { keyOf } from '../model/package-key.ts'
-import type { Permission } from '../model/package-state.ts'
+import { hasStarted, mayBeRunning, type Permission } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
+import { keyOf } from '../model/snapshot.ts'
 import { dropAttempt, withFacts } from '../model/transitions.ts'
 
 /**

@@ -3,7 +3,7 @@ import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.t
 import { plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
 import { isCordoned, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
-import { missingInputs } from './missing-inputs.ts'
+import { missingInputs } from './spec-problems.ts'
 
 const step = (argument: string) => plainStep('run.sh', { arguments: [argument] })
 const config = (change: Partial<PackageConfig>): PackageConfig => ({ ...simplePackage(), ...change })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { cordonKey, journalKey, nodeStateKey, reasonKey, reasonsKey, statusKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode, NodePatch } from '../../schemas/kubernetes.ts'
+import { emptyPatch } from '../model/plan.ts'
 import type { Failure } from '../model/snapshot.ts'
-import { emptyPatch } from '../model/node-patch.ts'
 import { annotationRoom, essentialPatch, maxAnnotationBytes, publishAction } from './essential-patch.ts'
 
 const nodeWith = (annotations: Record<string, string>): KubernetesNode => ({

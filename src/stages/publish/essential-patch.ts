@@ -10,8 +10,7 @@ import {
   versionKey,
 } from '../../schemas/annotations.ts'
 import type { KubernetesNode, NodePatch } from '../../schemas/kubernetes.ts'
-import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
-import { type Action, failureKey } from '../model/plan.ts'
+import { type Action, emptyPatch, failureKey, isEmptyPatch } from '../model/plan.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /** The limit for all annotations of an object, keys and values together. */
@@ -100,4 +99,12 @@ function byGrowth(current: Readonly<Record<string, string>>, change: Annotations
     }
   }
   return [...growths].toSorted(([, a], [, b]) => b - a).flatMap(([skyhook, growth]) => (growth > 0 ? [skyhook] : []))
+}
+
+/** Publishes what the agent found on the host on the Node, even if no Skyhook selects it. */
+export function hostPatch({ hostReport, node }: Snapshot): NodePatch {
+  const patch = emptyPatch()
+  if (hostReport !== undefined && node.metadata.annotations?.[hostKey] !== hostReport)
+    patch.annotations[hostKey] = hostReport
+  return patch
 }

@@ -8,19 +8,20 @@ import { parseObject } from '../../schemas/json.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import { publishedReboots } from '../interrupt/reboots.ts'
-import { completionHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import type { TimedReason } from '../model/plan.ts'
+import { completionHash } from '../model/package-inputs.ts'
 import { publishedState } from '../model/package-state.ts'
 import { formatTime } from '../../schemas/time.ts'
+import { emptyPatch, isEmptyPatch, settleMs, type TimedReason, writePaceMs } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
-import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
-import { settleMs, writePaceMs } from '../model/write-pace.ts'
-import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
-import { packageReasonsText } from './package-reasons.ts'
-import { isSameCompanion, publishedWork } from './published-work.ts'
-import { isSameReason, publishedReason } from './published-reason.ts'
-import { publishedStepText } from './published-step.ts'
+import {
+  conditionsOfSkyhook,
+  isSameReason,
+  packageConditions,
+  packageReasonsText,
+  publishedReason,
+} from './package-reasons.ts'
+import { isSameCompanion, publishedStepText, publishedWork } from './published-work.ts'
 
 /** Minimum interval between writes of progress inside one status; a change of status is written at once. */
 const progressIntervalMs = 1_000

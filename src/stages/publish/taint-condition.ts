@@ -5,7 +5,7 @@ import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { formatTime } from '../../schemas/time.ts'
 import { hasRequiredTaint, unliftedTaint } from '../drain/node-spec.ts'
-import { emptyPatch } from '../model/node-patch.ts'
+import { emptyPatch } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { named } from '../../schemas/wording.ts'
 

@@ -1,23 +1,33 @@
-import type { ConfigRecord, PackageInputs, PackageRecord, PendingInterrupt } from '../../schemas/journal.ts'
+import type {
+  ConfigRecord,
+  PackageInputs,
+  PackageRecord,
+  PendingInterrupt,
+  SkyhookRecord,
+} from '../../schemas/journal.ts'
+import { ownValue } from '../../schemas/own-value.ts'
+import { type PublishedEntry, parseState, publishedOf } from '../../schemas/published.ts'
 import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
-import { parseState, type PublishedEntry } from '../../schemas/published.ts'
 import {
-  entryStates,
   type EntryState,
+  entryStates,
   type PackageSpec,
   type SkyhookSpec,
   type StageName,
   stageNames,
 } from '../../schemas/skyhook.ts'
-import { ownValue } from '../../schemas/own-value.ts'
 import { isConditional, matchedInterrupts, mergeInterrupts } from '../interrupt/merge.ts'
+import { rebootsOfLostJournal } from '../interrupt/reboots.ts'
 import { inputsOf } from '../model/package-inputs.ts'
-import { packageKey } from '../model/package-key.ts'
-import type { SkyhookView } from '../model/snapshot.ts'
-import { type AdoptedFacts, adoptPackage } from '../model/transitions.ts'
+import { newSkyhookRecord } from '../model/plan-builder.ts'
+import type { StageEvent } from '../model/plan.ts'
+import { packageKey, type SkyhookView, type Snapshot } from '../model/snapshot.ts'
+import { type AdoptedFacts, adoptPackage, startOver } from '../model/transitions.ts'
+import { cancelAll } from '../package/cancel.ts'
+import { isMidChange } from '../package/next-stage.ts'
 
 /** The operator's traces of one Skyhook on a node. */
-export type OperatorWork = {
+type OperatorWork = {
   /** Text of the nodeState annotation. */
   readonly state: string
   /** The operator's status of all packages of the Skyhook together. */
@@ -188,3 +198,58 @@ const configOf = ({ inputs, keys }: AdoptedPackage): ConfigRecord =>
   keys.length === 0 ? { started: inputs, changedKeys: [] } : { ...finished(inputs), changedKeys: keys }
 
 const finished = (inputs: PackageInputs): ConfigRecord => ({ started: inputs, finished: inputs, changedKeys: [] })
+
+type BootstrapResult = { readonly record: SkyhookRecord; readonly event?: StageEvent }
+
+/**
+ * The initial record of a host without a journal for this Skyhook, from the Node. The operator's work is adopted if its
+ * files exist. A reinstalled host starts over, but does not repeat its reboots.
+ */
+export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): BootstrapResult {
+  const { name, uid } = view.metadata
+  const { state, companion } = publishedOf(snapshot.node, name)
+  const record = { ...newSkyhookRecord(uid), ...(companion && { rev: companion.rev }) }
+  if (state === undefined) return { record } // reset by a person, or never worked on
+  if (companion)
+    return {
+      record: { ...record, ...rebootsOfLostJournal(companion.reboots ?? {}, snapshot.bootId) },
+      event: { type: 'startedOver', skyhook: name },
+    }
+  const work = operatorWorkOn(snapshot, name)
+  if (work === undefined) return { record, event: { type: 'startedOver', skyhook: name } }
+  return {
+    record: { ...record, adopted: true, packages: adoptEntries(view, work) },
+    event: { type: 'adopted', skyhook: name },
+  }
+}
+
+/** Work of the operator that no agent has taken over; undefined if its files are not on the host. */
+export function operatorWorkOn(
+  { node, journal, hostFolders, rolledOutConfigs }: Snapshot,
+  skyhook: string,
+): OperatorWork | undefined {
+  const { state, status, companion } = publishedOf(node, skyhook)
+  if (state === undefined || Object.hasOwn(journal.skyhooks, skyhook) || companion) return undefined
+  if (!hostFolders.has(skyhook)) return undefined
+  return { state, status, rolledOut: rolledOutConfigs.get(skyhook) }
+}
+
+/** A Skyhook re-created under its name: complete work stays complete, unfinished work starts over or is uninstalled. */
+export function recordOfSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): SkyhookRecord | undefined {
+  if (!record) return undefined
+  const { uid } = view.metadata
+  if (record.uid === uid && !record.orphaned) return record
+  const canceled = cancelAll(record)
+  const packages = Object.entries(canceled.packages).flatMap(([key, entry]) => {
+    if (entry.work === undefined) return []
+    return [[key, isMidChange(entry) ? startOver(entry) : entry]]
+  })
+  return {
+    ...canceled,
+    uid,
+    lifecycle: undefined,
+    orphaned: undefined,
+    takenOver: packages.length > 0 ? 'unfinished' : undefined,
+    packages: Object.fromEntries(packages),
+  }
+}

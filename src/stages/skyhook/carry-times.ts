@@ -1,7 +1,7 @@
 import type { Journal, StageAttempt, StoredJournal } from '../../schemas/journal.ts'
 import { isObject } from '../../schemas/json.ts'
-import { maxDrainPauseMs } from '../drain/drain-timeout.ts'
-import { maxStageRetryDelayMs } from '../model/backoff.ts'
+import { maxDrainPauseMs } from '../drain/drain-status.ts'
+import { maxStageRetryDelayMs } from '../model/transitions.ts'
 
 /** Steady time of this agent: whole ms since its host booted. */
 export type TimeBase = {

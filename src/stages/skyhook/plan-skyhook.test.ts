@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { builderOf, idleSnapshot, viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
+import type { SkyhookPlan } from '../model/plan-builder.ts'
 import { known, type OwnSlot, type SkyhookView } from '../model/snapshot.ts'
 import { planSkyhook } from './plan-skyhook.ts'
-import type { SkyhookPlan } from './skyhook-plan.ts'
 
 const spec = { packages: { a: { version: '1.0.0', image: 'r/p' } } }
 const { preparations } = builderOf(spec).snapshot

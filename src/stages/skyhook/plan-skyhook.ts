@@ -1,35 +1,28 @@
-import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
-import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
+import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { isEqual } from '../../schemas/equal.ts'
-import { isPastWork } from '../../schemas/skyhook.ts'
+import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { publishedOf } from '../../schemas/published.ts'
+import { isPastWork } from '../../schemas/skyhook.ts'
+import { packageReasons } from '../drain/drain-status.ts'
 import { disruptionOf, hasCordon } from '../drain/drain.ts'
-import { notReadyReason } from '../interrupt/node-ready.ts'
-import { otherInterrupt } from '../interrupt/other-work.ts'
-import { applyInterruptOutcome } from '../interrupt/run.ts'
-import { staticPodsReason } from '../interrupt/static-pods.ts'
-import { appliedHash, completionHash } from '../model/applied-hash.ts'
+import { applyInterruptOutcome, otherInterrupt } from '../interrupt/run.ts'
+import { appliedHash, completionHash } from '../model/package-inputs.ts'
 import type { PackageState, Permission } from '../model/package-state.ts'
-import { newPlanBuilder, setEntry, type PlanBuilder } from '../model/plan-builder.ts'
-import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { newPlanBuilder, type PlanBuilder, type SkyhookPlan, setEntry } from '../model/plan-builder.ts'
+import type { OwnSlot, PreparationDepth, SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { withFacts } from '../model/transitions.ts'
 import { advancePackage } from '../package/advance-package.ts'
 import { stopCanceledSteps } from '../package/cancel.ts'
-import { bootstrapRecord, recordOfSkyhook } from './bootstrap.ts'
-import { packageReasons } from './drain-status.ts'
+import { bootstrapRecord, recordOfSkyhook } from './adoption.ts'
+import { controlPlaneNeed, keepControlPlaneSlot, mayLeaveControlPlane, staticPodsReason } from './control-plane.ts'
+import { resumeLifecycle, startLifecycle } from './departure.ts'
 import { pauseReason, startGate } from './gates.ts'
-import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
-import { isOfNoUse } from './joining.ts'
-import { resumeLifecycle, startLifecycle } from './lifecycle.ts'
-import { otherOperatorGate } from './other-operator.ts'
-import { packagePodGate } from './operator-pods.ts'
+import { otherOperatorGate, packagePodGate } from './other-operator.ts'
 import { planWaiting } from './plan-waiting.ts'
-import { preparationDepth } from './preparation-depth.ts'
 import { planWorking } from './plan-working.ts'
-import type { SkyhookPlan } from './skyhook-plan.ts'
-import { keepSlot, mayWorkUnder, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
-import { advanceSoak, endSoakWithoutSlot, mayBeginUnder, newSoak } from './soak.ts'
+import { isOfNoUse, keepSlot, mayWorkUnder, membershipOf, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
+import { advanceSoak, endSoakWithoutSlot, isSpent, mayBeginUnder, newSoak, notReadyReason } from './soak.ts'
 
 /**
  * What a Skyhook that selects this node currently does there, by its current spec. `before`: its record, if it has one.
@@ -215,4 +208,23 @@ function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   if (published?.status !== 'complete' || hasCordon(snapshot, name)) return false
   const { status, companion } = publishedOf(snapshot.node, name)
   return status === 'complete' && companion?.rev === published.rev
+}
+
+/**
+ * How far the images of a Skyhook are prepared on this node. Layers cost the registry and the disk, and a rollout may
+ * last for days: a node that is far from its turn only checks whether its images exist.
+ *
+ * | the node                                         | prepares |
+ * |--------------------------------------------------|----------|
+ * | has started to work                              | layers   |
+ * | holds a slot under which work may start          | layers   |
+ * | joins the cluster: it asks without a line        | layers   |
+ * | is next in line, or needs no line                | layers   |
+ * | is far from its turn, or may be                  | manifest |
+ */
+export function preparationDepth(builder: PlanBuilder, slot: OwnSlot | undefined): PreparationDepth {
+  const { snapshot, view, record } = builder
+  const mayStart = record.lifecycle !== undefined || (slot !== undefined && !isSpent(builder, slot))
+  const isDistant = snapshot.distantSkyhooks.has(view.metadata.name)
+  return !mayStart && isDistant && membershipOf(snapshot, view) !== 'joining' ? 'manifest' : 'layers'
 }

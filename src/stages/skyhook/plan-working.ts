@@ -1,18 +1,24 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { finalAttempts } from '../../schemas/catalogue/stalls.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
+import {
+  blockedReason,
+  cordonOf,
+  type DrainStatus,
+  drainStatusOf,
+  drainTimedOut,
+  isDrainOverdue,
+  pauseDrain,
+  trackDrain,
+} from '../drain/drain-status.ts'
 import { type Disruption, hasCordon } from '../drain/drain.ts'
-import { countDueAtMs } from '../drain/drain-facts.ts'
-import { drainTimedOut, isDrainOverdue, pauseDrain, trackDrain } from '../drain/drain-timeout.ts'
+import { countDueAtMs } from '../drain/pods.ts'
 import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
-import { otherInterrupt } from '../interrupt/other-work.ts'
-import { advanceInterrupt, type InterruptStatus } from '../interrupt/run.ts'
+import { advanceInterrupt, type InterruptStatus, otherInterrupt } from '../interrupt/run.ts'
 import type { PackageState } from '../model/package-state.ts'
-import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
+import { type PlanBuilder, preparingImages, requeueAt, type SkyhookPlan } from '../model/plan-builder.ts'
 import type { OwnSlot } from '../model/snapshot.ts'
 import { isMidChange } from '../package/next-stage.ts'
-import { blockedReason, cordonOf, drainStatusOf, type DrainStatus } from './drain-status.ts'
-import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
 import {
   controlPlaneNeed,
   keepControlPlaneSlot,

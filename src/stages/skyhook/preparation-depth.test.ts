@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { builderOf, settings } from '../../../test/kit/objects/plan-builder.ts'
 import type { OwnSlot, PreparationDepth } from '../model/snapshot.ts'
-import { preparationDepth } from './preparation-depth.ts'
+import { preparationDepth } from './plan-skyhook.ts'
 
 const slot: OwnSlot = {
   scope: 'skyhook',

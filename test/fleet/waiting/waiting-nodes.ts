@@ -14,12 +14,12 @@ import { ledgerName } from '../../../src/lease/names.ts'
 import type { Lease } from '../../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { waitReportDelayMs, readDelayMs } from '../../../src/daemon/state/fleet-spread.ts'
-import { settleMs } from '../../../src/stages/model/write-pace.ts'
 import { sleep } from '../../../src/schemas/clock.ts'
 import { emptyJournal } from '../../../src/schemas/journal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { InterruptionBudget, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../../src/stages/model/package-inputs.ts'
+import { settleMs } from '../../../src/stages/model/plan.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../../src/stages/model/snapshot.ts'
 import { createSeededRandom, createVirtualClock } from '../../kit/virtual-clock.ts'
 import { type ClientOptions, createClient } from '../../kit/api-server/client.ts'
@@ -188,7 +188,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       const denial = slots.denials().get('s')
       if (denial !== undefined && ![shown, shown.replace('published ', '')].includes(denial.message))
         publish(denial.message)
-      // as the stages decide it (src/stages/skyhook/preparation-depth.ts)
+      // as the stages decide it (src/stages/skyhook/plan-skyhook.ts)
       if (layers === 'coming') return
       if (layers === 'missing' && !line.distant().has('s')) return void fetchLayers().then(pass)
       const inMs = (denial?.nextRequestAtMs ?? 0) - clock.wallMs()

@@ -4,14 +4,14 @@ import * as keys from '../../../src/schemas/annotations.ts'
 import type { NodeStateEntry } from '../../../src/schemas/annotations.ts'
 import type { PolicyKnowledge } from '../../../src/schemas/deployment-policy.ts'
 import type { Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../../src/schemas/canonical-json.ts'
 import { countSelectedNodes, type Counts } from '../../../src/census/count.ts'
 import { censusNode } from '../../../src/census/projections.ts'
 import type { CensusNode } from '../../../src/census/node-facts.ts'
-import type { AgentState } from '../../../src/stages/skyhook/counted-status.ts'
+import { appliedHash } from '../../../src/stages/model/package-inputs.ts'
 import type { Agents } from '../../../src/census/agent-liveness.ts'
 import { type Budget, budgetOf } from '../../../src/schemas/budget.ts'
+import type { AgentState } from '../../../src/stages/skyhook/gates.ts'
 
 /** What a census is started with. */
 export const censusSettings: CensusSettings = {

@@ -1,5 +1,5 @@
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../../src/stages/model/package-inputs.ts'
 import type { HostEvidence } from './host-evidence.ts'
 import { type Invariant, violate } from './invariant.ts'
 

@@ -1,6 +1,5 @@
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { drainFacts } from '../../../src/stages/drain/drain-facts.ts'
-import { groupPods, podsInTheWay } from '../../../src/stages/drain/pods.ts'
+import { drainFacts, groupPods, podsInTheWay } from '../../../src/stages/drain/pods.ts'
 import type { Snapshot } from '../../../src/stages/model/snapshot.ts'
 import { describeStep, hasUnconditionalInterrupt } from './host-evidence.ts'
 import { type Invariant, violate } from './invariant.ts'

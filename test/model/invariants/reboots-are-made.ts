@@ -1,4 +1,4 @@
-import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
+import { appliedHash } from '../../../src/stages/model/package-inputs.ts'
 import type { NodeSimulator } from '../../kit/node-simulator/node-simulator.ts'
 import type { NodeObserver } from '../../kit/node-simulator/node-state.ts'
 import { violate } from './invariant.ts'

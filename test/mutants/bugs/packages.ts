@@ -17,11 +17,7 @@ const correctionBugs: readonly Mutant[] = [
   {
     name: 'a correction does not reach a failing interrupt',
     edits: [
-      edit(
-        'stages/interrupt/refresh-pending.ts',
-        "if (progress.state !== 'retrying' || isSame) return false",
-        'return false',
-      ),
+      edit('stages/interrupt/pending.ts', "if (progress.state !== 'retrying' || isSame) return false", 'return false'),
     ],
     caughtBy: [corrections(/never complete/)],
   },

@@ -204,7 +204,7 @@ export const slotBugs: readonly Mutant[] = [
     name: 'nobody gives the slot of the control plane back',
     edits: [
       edit(
-        'stages/skyhook/surplus-slots.ts',
+        'stages/skyhook/slot.ts',
         "...(isControlPlaneUnused(snapshot, journal, needsControlPlane) ? firstOf(current, 'control-plane') : []),",
         '',
       ),
@@ -239,7 +239,7 @@ export const slotBugs: readonly Mutant[] = [
     name: 'the static pods of a control-plane node are recorded once it is cordoned',
     edits: [
       edit(
-        'stages/interrupt/static-pods.ts',
+        'stages/skyhook/control-plane.ts',
         'const isFollowed = isControlPlaneNode(node) && Object.keys(skyhooks).length > 0',
         'const isFollowed = isControlPlaneNode(node) && (isOut(snapshot) || hasInterrupt(skyhooks))',
       ),

@@ -59,7 +59,7 @@ export const stageBugs: readonly Mutant[] = [
   },
   {
     name: 'a node that left the selector half changed continues without asking when it is selected again',
-    edits: [edit('stages/skyhook/lifecycle.ts', 'builder.record = { ...record, lifecycle: undefined }', 'void record')],
+    edits: [edit('stages/skyhook/departure.ts', 'builder.record = { ...record, lifecycle: undefined }', 'void record')],
     caughtBy: [
       randomLives(/taken without asking, after the node gave one back/),
       smallFleet('two nodes that leave the selector and come back', tooMany),
@@ -68,7 +68,7 @@ export const stageBugs: readonly Mutant[] = [
   },
   {
     name: 'who wanted the node cordoned before is forgotten when the agent uncordons it',
-    edits: [edit('stages/drain/cordon-ownership.ts', 'const isKept = keep || before === true', 'const isKept = keep')],
+    edits: [edit('stages/drain/node-spec.ts', 'const isKept = keep || before === true', 'const isKept = keep')],
     caughtBy: [
       randomLives(/takes off the cordon that an administrator set|unschedulable should be|differs?|does not settle/),
       smallFleet(twoWithFault, /lost the administrator's cordon/),
@@ -79,7 +79,7 @@ export const stageBugs: readonly Mutant[] = [
     name: 'a node that a person uncordoned in the middle of the work is not cordoned again',
     edits: [
       edit(
-        'stages/drain/cordon-ownership.ts',
+        'stages/drain/node-spec.ts',
         'if (unschedulable && isMarked) return undefined',
         'if (isMarked) return undefined',
       ),
@@ -165,13 +165,7 @@ export const stageBugs: readonly Mutant[] = [
   },
   {
     name: 'slots that nothing needs are kept',
-    edits: [
-      edit(
-        'stages/skyhook/surplus-slots.ts',
-        'return [...new Set(surplus)].map(',
-        'return [...new Set<OwnSlot>()].map(',
-      ),
-    ],
+    edits: [edit('stages/skyhook/slot.ts', 'return [...new Set(surplus)].map(', 'return [...new Set<OwnSlot>()].map(')],
     caughtBy: [smallFleet(twoWithFault, /never complete/)],
   },
   {
@@ -189,12 +183,12 @@ export const stageBugs: readonly Mutant[] = [
   },
   {
     name: 'a spec that is known to be outdated decides',
-    edits: [edit('stages/skyhook/outdated.ts', 'view.stale ||', '')],
+    edits: [edit('stages/skyhook/undecided.ts', 'view.stale ||', '')],
     caughtBy: [randomLives(/by an outdated spec/)],
   },
   {
     name: 'a node leaves by a spec that is known to be outdated',
-    edits: [edit('stages/skyhook/outdated.ts', 'view.stale ||', '(view.stale && isSelected(view, snapshot)) ||')],
+    edits: [edit('stages/skyhook/undecided.ts', 'view.stale ||', '(view.stale && isSelected(view, snapshot)) ||')],
     caughtBy: [randomLives(/(cordon|slot) of s goes by an outdated spec/)],
   },
   {
@@ -231,7 +225,7 @@ export const stageBugs: readonly Mutant[] = [
     name: 'the cordon stays behind',
     edits: [
       edit(
-        'stages/drain/cordon-ownership.ts',
+        'stages/drain/node-spec.ts',
         '...(unschedulable && !isKept && { unschedulable: false })',
         '...(unschedulable && !isKept && {})',
       ),

@@ -8,7 +8,7 @@ import {
   operatorNameKey,
   packagePodState,
   skyhookOfPackagePod,
-} from '../../../stages/model/package-pods.ts'
+} from '../../../stages/model/pods.ts'
 import { readerOf } from '../../fleet-view/collection.ts'
 import { nodesAs } from '../../fleet-view/collections.ts'
 import { slimNode } from '../../fleet-view/project.ts'

@@ -4,7 +4,7 @@
  */
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../../schemas/skyhook.ts'
-import type { PackagePodState } from '../../../stages/model/package-pods.ts'
+import type { PackagePodState } from '../../../stages/model/pods.ts'
 import type { Known } from '../../../stages/model/snapshot.ts'
 
 export type TakeoverFacts = {

@@ -6,7 +6,7 @@ import { factsOf, takeoverFindings, withEndedPods } from '../../../../test/kit/t
 import { cordonedBeforeKey, journalKey, nodeStateKey, statusKey } from '../../../schemas/annotations.ts'
 import { sha256Hex } from '../../../schemas/canonical-json.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
-import { completionHash } from '../../../stages/model/applied-hash.ts'
+import { completionHash } from '../../../stages/model/package-inputs.ts'
 import { known, unknown } from '../../../stages/model/snapshot.ts'
 import type { Check } from '../finding.ts'
 import { reportText } from '../report-text.ts'

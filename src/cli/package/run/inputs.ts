@@ -3,7 +3,7 @@ import { environmentNameProblem, environmentTextProblem } from '../../../schemas
 import type { Variable } from '../../../packages/step/references.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
 import type { Interrupt, StageName } from '../../../schemas/skyhook.ts'
-import { type Inputs, missingOnHosts } from '../../../stages/package/missing-inputs.ts'
+import { type Inputs, missingOnHosts } from '../../../stages/package/spec-problems.ts'
 import { usageError } from '../../framework/command-error.ts'
 import { type LifeOptions, stagesOf } from './life.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { matchesGlob } from './glob.ts'
+import { matchesGlob } from './merge.ts'
 
 test.each([
   ['*', 'anything.sh', true],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { idleSnapshot, viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
-import { isOutdated, planOutdated } from './outdated.ts'
+import { isOutdated, planOutdated } from './undecided.ts'
 
 const elsewhere = viewOf({ nodeSelectors: { matchLabels: { pool: 'other' } } })
 const record = newSkyhookRecord('s-uid')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { settleMs, writePaceMs } from './write-pace.ts'
+import { settleMs, writePaceMs } from './plan.ts'
 
 test.for([
   { of: 'an API server that has not been asked', pace: {}, waitMs: 700, progressMs: 1_000 },

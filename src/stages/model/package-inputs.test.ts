@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
-import { appliedHash } from './applied-hash.ts'
+import { appliedHash } from './package-inputs.ts'
 
 const base: SkyhookSpec = {
   packages: { a: { version: '1.0.0', image: 'r/a', configMap: { x: '1', y: '2' }, env: [{ name: 'A', value: '1' }] } },
