@@ -1,17 +1,18 @@
 import type { TakenPort } from '../host/preflight/facts.ts'
 import { sweepStepFiles } from '../host/step/files.ts'
+import { type Clock, sleep } from '../schemas/clock.ts'
 import { openSteps } from '../schemas/journal.ts'
 import { nodeWrightGroup } from '../schemas/nodewright.ts'
+import { version } from '../schemas/version.ts'
 import type { Failure, Snapshot } from '../stages/model/snapshot.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import { execute } from './executors/execute.ts'
+import type { FailureBook } from './failures/book.ts'
 import { runLoop } from './loop.ts'
 import type { ListenEvents, Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
-import { version } from '../schemas/version.ts'
-import { createStartUp } from './start-up.ts'
 import { errorField, type Log } from './telemetry/log.ts'
-import { wire, type AgentComponents } from './wire.ts'
+import { type AgentComponents, wire } from './wire.ts'
 
 /** The agent is not ready if a watch is silent for more than twice the time of its watchdog. */
 const staleAfterMs = 400_000
@@ -246,5 +247,47 @@ async function unlessStopped<T>(signal: AbortSignal, task: () => Promise<T>): Pr
   } catch (error) {
     if (signal.aborted) return undefined
     throw error
+  }
+}
+
+/** Runs the tasks that an agent needs before its first decision. */
+export type StartUp = {
+  /** Tries again with the backoff of failures until it succeeds; rejects when the signal aborts. */
+  readonly untilDone: <T>(operation: string, task: () => Promise<T>) => Promise<T>
+}
+
+/** A failure that the next attempts resolve does not become a reason. */
+const lastingMs = 3_000
+
+export function createStartUp(ports: {
+  readonly clock: Clock
+  readonly log: Log
+  readonly failures: Pick<FailureBook, 'record' | 'clear' | 'current' | 'notBeforeMs'>
+  /** The task has failed for some seconds and still fails. */
+  readonly onLasting: (failure: Failure) => void
+  readonly signal: AbortSignal
+}): StartUp {
+  const { clock, log, failures, signal } = ports
+  return {
+    async untilDone(operation, task) {
+      const key = `start ${operation}`
+      for (;;) {
+        try {
+          const result = await task()
+          failures.clear(key)
+          return result
+        } catch (error) {
+          signal.throwIfAborted()
+          log.warn({ operation, ...errorField(error) }, 'start-up is held up, retrying')
+          const { sinceMs } = failures.record(key, { operation }, error)
+          const report = (): void => {
+            const failure = failures.current().get(key)
+            if (failure && !signal.aborted) ports.onLasting(failure)
+          }
+          clock.startTimer(Math.max(0, sinceMs + lastingMs - clock.steadyMs()), report, { isBackground: true })
+          await sleep(clock, failures.notBeforeMs(key) - clock.steadyMs(), signal)
+        }
+      }
+    },
   }
 }

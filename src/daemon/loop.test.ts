@@ -4,10 +4,9 @@ import { emptyJournal, type Journal } from '../schemas/journal.ts'
 import type { Action } from '../stages/model/plan.ts'
 import { noOtherOperator, known, takeSnapshot, unknown, type Observations } from '../stages/model/snapshot.ts'
 import { createFailureBook, type FailureBook } from './failures/book.ts'
-import { outcomeOf } from './failures/outcome.ts'
-import { type LoopPorts, runLoop } from './loop.ts'
+import { outcomeOf } from './failures/reason-of.ts'
+import { createWakeup, type LoopPorts, runLoop, type Wakeup } from './loop.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
-import { createWakeup, type Wakeup } from './state/wakeup.ts'
 import { createLog } from './telemetry/log.ts'
 
 const sameTimes = { store: (journal: Journal) => journal, carry: (journal: Journal) => journal }

@@ -13,12 +13,9 @@ import {
 import type { Snapshot } from '../stages/model/snapshot.ts'
 import { publishFailureKeys } from '../stages/publish/essential-patch.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
-import type { FailureBook } from './failures/book.ts'
-import type { ActionOutcome } from './failures/outcome.ts'
-import { operationOf } from './failures/operation-of.ts'
-import { createRepetitions } from './failures/repetitions.ts'
+import { createRepetitions, type FailureBook, operationOf } from './failures/book.ts'
+import type { ActionOutcome } from './failures/reason-of.ts'
 import type { JournalStore } from './state/journal.ts'
-import type { Wakeup } from './state/wakeup.ts'
 
 export type LoopPorts = {
   readonly clock: Clock
@@ -187,4 +184,23 @@ async function sleepUntil(clock: Clock, atMs: number, woken: Promise<void>): Pro
   const cancel = clock.startTimer(Math.max(0, atMs - clock.steadyMs()), slept.resolve)
   await Promise.race([slept.promise, woken])
   cancel()
+}
+
+/** Notifies the loop that something changed. Created first and passed to all parts. */
+export type Wakeup = {
+  /** Something changed: decide again. */
+  readonly wake: () => void
+  /** Resolves at the first `wake` from now on. */
+  next(): Promise<void>
+}
+
+export function createWakeup(): Wakeup {
+  let pending = Promise.withResolvers<void>()
+  return {
+    wake: () => pending.resolve(),
+    next() {
+      pending = Promise.withResolvers<void>()
+      return pending.promise
+    },
+  }
 }

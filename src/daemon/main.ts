@@ -54,11 +54,10 @@ async function runValidateOnThisMachine(parameters: readonly string[]): Promise<
 }
 
 async function runAgentOfThisMachine(): Promise<number> {
-  const [{ runAgent }, { systemPlatform }, { readSettings }, { readProviderSettings }] = await Promise.all([
+  const [{ runAgent }, { systemPlatform }, { readSettings, readProviderSettings }] = await Promise.all([
     import('./agent.ts'),
     import('./platform/platform.ts'),
     import('./settings/settings.ts'),
-    import('./settings/provider-settings.ts'),
   ])
   const settings = readSettings(process.env)
   return await runAgent(settings, systemPlatform(settings, readProviderSettings(process.env)))

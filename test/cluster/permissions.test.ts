@@ -3,7 +3,7 @@
  * chart's roles and policies.
  */
 import { describe, expect, test } from 'vitest'
-import { withNodeCount } from '../../src/daemon/slots/node-count.ts'
+import { withNodeCount } from '../../src/daemon/slots/slot-requests.ts'
 import { patchNode } from '../../src/kube/node-writer.ts'
 import type { KubeObject, ObjectList } from '../../src/kube/objects.ts'
 import type { Taint } from '../../src/schemas/kubernetes.ts'

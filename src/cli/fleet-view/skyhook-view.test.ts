@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { nodesPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
-import { withNodeCount } from '../../daemon/slots/node-count.ts'
+import { withNodeCount } from '../../daemon/slots/slot-requests.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { bootstrapLimitOf, limitOf } from '../../lease/budget/budget.ts'
 import { ledgerAnnotation } from '../../lease/ledger.ts'

@@ -1,8 +1,8 @@
-import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { BusError, describeError, NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
 import { UnfitHostError } from '../../host/unfit-host.ts'
 import { ApiError, NoResponseError, WatchBehindError } from '../../kube/errors.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
+import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { plainExcerpt } from '../../schemas/plain-text.ts'
 
 /** The cause of a failure, as a reason of a Node. */
@@ -159,4 +159,21 @@ function describe(error: unknown): string {
   if (error instanceof ApiError)
     return [error.request, `HTTP ${error.status}`, error.message].filter((part) => part !== undefined).join(': ')
   return error instanceof Error ? describeError(error) : JSON.stringify(error)
+}
+
+/** The outcome of an action. A rejection instead is a bug. */
+export type ActionOutcome =
+  | { readonly outcome: 'done' }
+  /** An error that has a reason; the action is retried as long as a plan contains it. */
+  | { readonly outcome: 'failed'; readonly error: unknown }
+
+/** Rejects only with an unforeseen error. */
+export async function outcomeOf(task: Promise<void>): Promise<ActionOutcome> {
+  try {
+    await task
+    return { outcome: 'done' }
+  } catch (error) {
+    if (!isForeseen(error)) throw error
+    return { outcome: 'failed', error }
+  }
 }

@@ -1,5 +1,6 @@
 import { type BusConnection, createBusConnection } from '../../host/dbus/reconnecting.ts'
 import { hostSockets } from '../../host/dbus/sockets.ts'
+import { failpoint } from '../../host/fs/failpoint.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { sweepPluginFiles } from '../../host/kubelet/run-plugin.ts'
 import { claimSingleAgent, type SingleAgentClaim } from '../../host/single-agent.ts'
@@ -7,9 +8,8 @@ import { type CompletedRequest, createKubeTransport, type KubeTransport } from '
 import { type ImageStore, openImageStore } from '../../packages/store/image-store.ts'
 import { unpackInChild } from '../../packages/store/unpack-child.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
-import type { ProviderSettings } from '../settings/provider-settings.ts'
-import type { Settings } from '../settings/settings.ts'
 import { version } from '../../schemas/version.ts'
+import type { ProviderSettings, Settings } from '../settings/settings.ts'
 import {
   type HealthChecks,
   type ListenOptions,
@@ -18,10 +18,9 @@ import {
   serveMetrics,
 } from '../telemetry/http.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
-import { withFailpoints } from './api-failpoints.ts'
 import { type CensusProcess, startCensusProcess } from './census-process.ts'
-import { disableTurboFan, startHeapTrim } from './heap-trim.ts'
 import { createHostCredentialProviders } from './credential-providers.ts'
+import { disableTurboFan, startHeapTrim } from './heap-trim.ts'
 import { podCredentials } from './service-account.ts'
 import { systemClock, systemRandom } from './system-clock.ts'
 
@@ -114,4 +113,26 @@ export function systemPlatform(settings: Settings, providerSettings: ProviderSet
       startHeapTrim(signal)
     },
   }
+}
+
+/** Passes a failpoint, named by verb and resource, after each acknowledged write except Events. */
+export function withFailpoints(transport: KubeTransport): KubeTransport {
+  return {
+    ...transport,
+    async json(method, path, options) {
+      const answer = await transport.json(method, path, options)
+      const resource = resourceOf(path)
+      if (method !== 'GET' && resource !== 'events') failpoint(`api:${method}-${resource}`)
+      return answer as never
+    },
+  }
+}
+
+/** `nodes/status` for `/api/v1/nodes/n/status`, `leases` for `/apis/…/namespaces/x/leases/y`. */
+function resourceOf(path: string): string {
+  const parts = path.split('/').filter((part) => part !== '')
+  const start = parts[0] === 'api' ? 2 : 3
+  const rest = parts[start] === 'namespaces' && parts.length > start + 2 ? parts.slice(start + 2) : parts.slice(start)
+  const [resource = '', , subresource] = rest
+  return subresource === undefined ? resource : `${resource}/${subresource}`
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
-import { type ProviderSettings, readProviderSettings } from './provider-settings.ts'
+import { type ProviderSettings, readProviderSettings } from './settings.ts'
 
 let folder: string
 beforeEach(() => (folder = temporaryFolder()))

@@ -1,5 +1,13 @@
 import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
-import { controlPlaneScope, isScopeOf, labelKeys, ownSlotsSelector, type SkyhookIdentity } from '../../lease/names.ts'
+import { readLedger } from '../../lease/ledger.ts'
+import {
+  controlPlaneScope,
+  isScopeOf,
+  labelKeys,
+  ledgerName,
+  ownSlotsSelector,
+  type SkyhookIdentity,
+} from '../../lease/names.ts'
 import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
 import { hasSlotLabels, type Lease, readSlot, type Slot, slotLabelsOf } from '../../lease/slot.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
@@ -7,7 +15,6 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { type Known, known, type OwnSlot, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
-import { followFinishedBatches } from './finished-batches.ts'
 import * as slotBook from './slot-book.ts'
 
 /**
@@ -148,5 +155,74 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     record(change) {
       book = change(book, clock.steadyMs())
     },
+  }
+}
+
+/** Whether the batches have ended for which this node keeps slots of finished work. */
+type FinishedBatches = {
+  /**
+   * Whether the batch of this slot of the Skyhook has ended. True only after an answer confirms it, because a deleted
+   * slot is not counted.
+   */
+  isOver(slot: Slot, skyhookUid: string | undefined): boolean
+  /** Follows only the ledgers of slots that are kept for their batch. */
+  update(slots: readonly OwnSlot[]): void
+  /** Changes with each change of an answer. */
+  version(): number
+}
+
+type Followed = { readonly lease: () => Lease | undefined; readonly close: () => void }
+
+function followFinishedBatches(
+  leases: Leases,
+  { random, wake, signal }: { readonly random: Random; readonly wake: () => void; readonly signal: AbortSignal },
+): FinishedBatches {
+  /** By uid of the Skyhook. */
+  const followed = new Map<string, Followed>()
+  let version = 0
+
+  function follow(name: string, uid: string): Followed {
+    const ledger = ledgerName({ name, uid })
+    const closing = new AbortController()
+    const reflector = startReflector<Lease>(leases.transport, {
+      clock: leases.clock,
+      random,
+      path: leasesPathOf(leases),
+      query: { fieldSelector: `metadata.name=${ledger}` },
+      onChange({ changes }) {
+        if (changes.length === 0 || closing.signal.aborted) return
+        version++
+        wake()
+      },
+      signal: AbortSignal.any([signal, closing.signal]),
+    })
+    reflector.ended.catch(() => undefined) // only the callback could make it reject, and it never throws
+    return { lease: () => reflector.store.get(ledger), close: () => closing.abort() }
+  }
+
+  return {
+    isOver({ epoch, compartmentName }, skyhookUid) {
+      const lease = followed.get(skyhookUid ?? '')?.lease()
+      const read = lease && readLedger(lease)
+      if (epoch === undefined || read?.outcome !== 'read') return false
+      const batch = read.ledger.compartments[compartmentName]?.batch
+      return batch === undefined || batch.epoch > epoch
+    },
+
+    update(slots) {
+      const kept = new Map(
+        slots
+          .filter(({ phase, batch }) => phase === 'finished' && batch !== undefined)
+          .flatMap(({ skyhook, skyhookUid }) => (skyhookUid === undefined ? [] : [[skyhookUid, skyhook] as const])),
+      )
+      for (const [uid, { close }] of followed) {
+        if (kept.has(uid)) continue
+        close()
+        followed.delete(uid)
+      }
+      for (const [uid, name] of kept) if (!followed.has(uid)) followed.set(uid, follow(name, uid))
+    },
+
+    version: () => version,
   }
 }

@@ -2,14 +2,15 @@
  * The place of this node in the lines for slots, one line per Skyhook. Determines when a request is useful. Grants
  * nothing.
  */
-import { limitOf } from '../../lease/budget/budget.ts'
-import type { Scope } from '../../lease/names.ts'
+import { batchReason, compartmentOf, limitOf, stopReason } from '../../lease/budget/budget.ts'
+import { ledgerName, type Scope } from '../../lease/names.ts'
 import type { AcquireOutcome } from '../../lease/slot-creation.ts'
+import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
 import type { Lease } from '../../lease/slot.ts'
 import { isCrowded } from '../../lease/waiting.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { batchDenial } from './compartment.ts'
 import type { Denial } from './denials.ts'
+import { readLease } from './lease-watch.ts'
 import { requestingReason, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
 
 export type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
@@ -129,4 +130,26 @@ function whyDenied(view: SkyhookView, answer: Denied, kind: Scope['kind']): Omit
   const others = kind === 'bootstrap' ? 'other joining nodes' : 'other nodes'
   const message = answer.outcome === 'waiting' ? answer.reason : `${others} request slots at the same time`
   return { message, ...batchDenial(view, answer.listing, kind) }
+}
+
+/** What a node with a policy reads about its own compartment, and shows about its batch. */
+
+/** `ledger` is set if the policy alone does not determine the compartment. */
+type Found = { readonly compartment: string | undefined; readonly ledger?: Lease | undefined }
+
+/** The compartment of this node; undefined while it depends on a missing count. Throws if the ledger cannot be read. */
+export async function findCompartment(leases: Leases, view: SkyhookView, signal: AbortSignal): Promise<Found> {
+  const compartment = compartmentOf(view, [])
+  if (compartment !== undefined) return { compartment }
+  const ledger = await readLease(leases, ledgerName(view.metadata), signal)
+  return { compartment: ledger && compartmentOf(view, [ledger]), ledger }
+}
+
+/**
+ * The changes to a denial if the node waits for the next batch, or for the end of a stop. Applies to joining nodes,
+ * too.
+ */
+function batchDenial(view: SkyhookView, listing: ScopeListing | undefined, kind: Scope['kind']): Partial<Denial> {
+  const message = listing && (kind === 'bootstrap' ? stopReason : batchReason)(view, listing)
+  return message === undefined ? {} : { message, waitsFor: 'batch' }
 }

@@ -12,7 +12,6 @@ import type { OwnSlot, SkyhookView, SlotDenial, SpecVersions } from '../../stage
 import { versionsOf } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
-import { findCompartment } from './compartment.ts'
 import {
   changeSince,
   isAdmissionCurrent,
@@ -23,13 +22,16 @@ import {
 } from './confirmation.ts'
 import { type Denial, denied, isBudgetUnknown, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import { createHeldSlots } from './held-slots.ts'
-import { withNodeCount } from './node-count.ts'
 import type { OwnSlots } from './own-slots.ts'
-import { createRecoveryPace } from './recovery-pace.ts'
 import * as slotBook from './slot-book.ts'
-import type { SlotLine } from './slot-line.ts'
-import { createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
-import { createUnansweredCreations } from './unanswered-creations.ts'
+import { findCompartment, type SlotLine } from './slot-line.ts'
+import {
+  createRecoveryPace,
+  createSlotRequests,
+  createUnansweredCreations,
+  type SlotRequestSources,
+  withNodeCount,
+} from './slot-requests.ts'
 
 /** Sends requests for slots, and records the answers. held-slots.ts sends the requests about held slots. */
 export type SlotManager = {

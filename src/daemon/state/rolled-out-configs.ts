@@ -1,7 +1,8 @@
 import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { isRolledOutConfigOf, type RolledOutConfigs, rolledOutConfigName } from '../../schemas/rolled-out-configs.ts'
+import type { ReferencePort } from '../../packages/step/references.ts'
 import { ownValue } from '../../schemas/own-value.ts'
+import { isRolledOutConfigOf, type RolledOutConfigs, rolledOutConfigName } from '../../schemas/rolled-out-configs.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { configuredPackages, operatorWorkOn } from '../../stages/skyhook/adoption.ts'
 
@@ -53,4 +54,16 @@ export function createRolledOutConfigs(
     },
     current: () => current,
   }
+}
+
+type Data = { readonly data?: Readonly<Record<string, string>> }
+
+/** Secrets and ConfigMaps of the agent's namespace, read by name when needed, and not cached. */
+export function createReferences(transport: KubeTransport, namespace: string): ReferencePort {
+  const read = async (plural: string, name: string): Promise<Readonly<Record<string, string>> | undefined> => {
+    const path = `/api/v1/namespaces/${namespace}/${plural}/${encodeURIComponent(name)}`
+    const found = await getIfExists<Data>(transport, path)
+    return found && (found.data ?? {})
+  }
+  return { secret: (name) => read('secrets', name), configMap: (name) => read('configmaps', name) }
 }

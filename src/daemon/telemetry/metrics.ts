@@ -2,12 +2,12 @@ import Counter from '@prometheus-io/client/lib/counter.js'
 import Gauge from '@prometheus-io/client/lib/gauge.js'
 import Histogram from '@prometheus-io/client/lib/histogram.js'
 import Registry from '@prometheus-io/client/lib/registry.js'
-import { metrics, type LabelsOf, type MetricName, type MetricNameOf } from '../../schemas/catalogue/metrics.ts'
-import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
+import { type FleetMetricName, type FleetSeries, fleetMetrics } from '../../schemas/catalogue/fleet-metrics.ts'
+import { type LabelsOf, type MetricName, type MetricNameOf, metrics } from '../../schemas/catalogue/metrics.ts'
 import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
-import { fleetPage } from './fleet-page.ts'
+import { type Journal, openSteps } from '../../schemas/journal.ts'
+import type { Mode } from '../../schemas/package-config.ts'
 import type { MetricsRegistry } from './http.ts'
-import type { WorkNow } from './work-now.ts'
 
 /** The agent's own series, and those of the fleet, as described by the catalogues. */
 export type Metrics = {
@@ -114,4 +114,50 @@ function registerGauge(
       for (const [labels, value] of samples()) series.inc(labels, value)
     },
   })
+}
+
+/**
+ * The series of the fleet in the text format of Prometheus; empty without series. The gauges exist only during one
+ * scrape: the page has nothing that is not in `series`, and an agent that is not elected keeps nothing.
+ */
+export async function fleetPage(series: readonly FleetSeries[]): Promise<string> {
+  if (series.length === 0) return ''
+  const registry = new Registry()
+  for (const [name, { help, labels }] of Object.entries(fleetMetrics)) {
+    const samples = series.flatMap((one) => one[name as FleetMetricName] ?? [])
+    if (samples.length === 0) continue // a gauge without labels would start with 0
+    const labelNames = Object.keys(labels)
+    const gauge = new Gauge({ name, help, labelNames, registers: [registry] })
+    for (const [values, value] of samples)
+      gauge.set(Object.fromEntries(labelNames.map((label, at) => [label, values[at] ?? ''])), value)
+  }
+  return await registry.metrics()
+}
+
+/** The current work of a node, for its metrics: running steps and failing stages. Pure. */
+
+/**
+ * In seconds. `stepAges` are those of the oldest running step of each mode. `nextAttempt` is 0 if there is no wait for
+ * one.
+ */
+type WorkNow = {
+  readonly stepAges: ReadonlyMap<Mode, number>
+  readonly failedAttempts: number
+  readonly nextAttempt: number
+}
+
+/** `nowMs`: steady time. */
+export function workNow(journal: Journal, nowMs: number): WorkNow {
+  const stepAges = new Map<Mode, number>()
+  for (const { mode, startedAtMs } of openSteps(journal))
+    stepAges.set(mode, Math.max(stepAges.get(mode) ?? 0, (nowMs - startedAtMs) / 1000))
+  const entries = Object.values(journal.skyhooks).flatMap(({ packages }) => Object.values(packages))
+  const retriesInMs = entries.flatMap(({ progress }) =>
+    progress.state === 'retrying' && progress.retryAtMs > nowMs ? [progress.retryAtMs - nowMs] : [],
+  )
+  return {
+    stepAges,
+    failedAttempts: Math.max(0, ...entries.map(({ restarts }) => restarts)),
+    nextAttempt: retriesInMs.length === 0 ? 0 : Math.min(...retriesInMs) / 1000,
+  }
 }

@@ -3,17 +3,16 @@
  * virtual time. Hosts and steps are left out: a node that has its slot works for a while and gives it back.
  */
 import { planLedger } from '../../../src/census/ledger-plan.ts'
-import { createFleetSize } from '../../../src/daemon/state/fleet-size.ts'
 import { followOwnSlots } from '../../../src/daemon/slots/own-slots.ts'
 import { createSlotLine } from '../../../src/daemon/slots/slot-line.ts'
 import { createSlotManager } from '../../../src/daemon/slots/slot-manager.ts'
+import { createFleetSize, readDelayMs, waitReportDelayMs } from '../../../src/daemon/state/fleet-size.ts'
 import { createLog } from '../../../src/daemon/telemetry/log.ts'
 import { readLedger, writeLedger } from '../../../src/lease/ledger.ts'
 import { hashFraction } from '../../../src/lease/waiting.ts'
 import { ledgerName } from '../../../src/lease/names.ts'
 import type { Lease } from '../../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
-import { waitReportDelayMs, readDelayMs } from '../../../src/daemon/state/fleet-spread.ts'
 import { sleep } from '../../../src/schemas/clock.ts'
 import { emptyJournal } from '../../../src/schemas/journal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'

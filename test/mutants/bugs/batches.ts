@@ -22,7 +22,7 @@ const status = inFile('census/compartment-status.ts', 'census/status.test.ts')
 const conditions = inFile('census/conditions.ts', 'census/status.test.ts')
 const gates = inFile('stages/skyhook/gates.ts', 'stages/behavior/batches.test.ts')
 const policyRead = inFile('daemon/slots/confirmation.ts', 'daemon/slots/batches.test.ts')
-const finished = inFile('daemon/slots/finished-batches.ts', 'daemon/slots/batches.test.ts')
+const finished = inFile('daemon/slots/own-slots.ts', 'daemon/slots/batches.test.ts')
 
 export const batchBugs: readonly Mutant[] = [
   policyRead('the ledger of a policy is not looked up again', 'if (spec?.deploymentPolicy) return false', ''),

@@ -89,8 +89,17 @@ export const daemonBugs: readonly Mutant[] = [
   ),
   output('a new agent prints everything again', 'Object.assign(entry.cursors, parsePrinted(printed))', ''),
   output('output has no bound', 'budget = spent(budget,', 'void spent(budget,'),
-  ...['daemon/failures/book.ts', 'daemon/executors/evictions.ts'].map((file) =>
-    inFile(file, 'daemon/clock-jumps.test.ts')(`${file} waits by the wall clock`, 'clock.steadyMs()', 'clock.wallMs()'),
+  ...(
+    [
+      ['daemon/failures/book.ts', 'const nowMs = clock.steadyMs()\n      const { reason,'],
+      ['daemon/executors/evictions.ts', '=> clock.steadyMs()'],
+    ] as const
+  ).map(([file, search]) =>
+    inFile(file, 'daemon/clock-jumps.test.ts')(
+      `${file} waits by the wall clock`,
+      search,
+      search.replace('steadyMs', 'wallMs'),
+    ),
   ),
   {
     name: 'a Node is patched without the version that the patch was computed from',
@@ -144,7 +153,7 @@ export const daemonBugs: readonly Mutant[] = [
   },
   {
     name: 'a spec in doubt counts as current: after a restore of etcd, another one of its generation is never read',
-    edits: [edit('daemon/state/skyhook-reads.ts', '        !entry.isInDoubt &&\n', '')],
+    edits: [edit('daemon/state/skyhooks.ts', '        !entry.isInDoubt &&\n', '')],
     caughtBy: [fleet('progress', 'doubtful-spec-believed', { mayShow: has(['etcd-restored']) })],
   },
   {

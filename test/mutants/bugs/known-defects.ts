@@ -42,11 +42,7 @@ export const knownDefects: readonly Mutant[] = [
         "return await giveBack(entry, view, { message: change ?? 'the slot is gone', waitsFor: 'spec' })",
         'return',
       ),
-      edit(
-        'daemon/failures/repetitions.ts',
-        'return entry.atMs + backoffMs(entry.count, repetitionBackoff)',
-        'return 0',
-      ),
+      edit('daemon/failures/book.ts', 'return entry.atMs + backoffMs(entry.count, repetitionBackoff)', 'return 0'),
     ],
     caughtBy: [fleet('request-rate', 'confirmation-without-an-answer', { mayShow: has(newsLate, specEdits) })],
   },

@@ -4,8 +4,7 @@ import { connectSystemd, type SystemdConnection } from '../../../../test/kit/hos
 import { createSeededRandom } from '../../../../test/kit/virtual-clock.ts'
 import { emptyJournal, type Journal, type StepAttempt } from '../../../schemas/journal.ts'
 import { createFailureBook } from '../../failures/book.ts'
-import { type Attempts, createAttempts } from './attempts.ts'
-import { startStepObserver, type StepObserver } from './observe.ts'
+import { type Attempts, createAttempts, type StepObserver, startStepObserver } from './observe.ts'
 
 const step: StepAttempt & { readonly package: string } = {
   package: 'p',
@@ -117,4 +116,26 @@ test('an attempt that started while systemd was asked about it is not gone', asy
   attempts.running('x')
   await observed
   expect(attempts.stateOf('x')).toBe('running')
+})
+
+test('an attempt that nobody looked at has no state', () => {
+  expect(createAttempts().stateOf('x')).toBeUndefined()
+})
+
+test('an attempt ends with a tail of its log where there is one', () => {
+  const attempts = createAttempts()
+  attempts.ended('x', { outcome: 'exited', code: 0 }, '')
+  attempts.ended('y', { outcome: 'exited', code: 1 }, 'tail')
+  expect([...attempts.current().values()]).toEqual([
+    { state: 'ended', end: { outcome: 'exited', code: 0 } },
+    { state: 'ended', end: { outcome: 'exited', code: 1 }, logTail: 'tail' },
+  ])
+})
+
+test('a forgotten attempt is gone', () => {
+  const attempts = createAttempts()
+  attempts.running('x')
+  attempts.cancel('x')
+  attempts.forget('x')
+  expect([attempts.current().size, attempts.isCanceled('x')]).toEqual([0, false])
 })

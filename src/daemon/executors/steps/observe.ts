@@ -2,13 +2,14 @@ import { isOutcomeUnknown, NotConnectedError } from '../../../host/dbus/errors.t
 import type { BusConnection } from '../../../host/dbus/reconnecting.ts'
 import { readStepNote, type StepHost } from '../../../host/step/files.ts'
 import { observeStepUnit } from '../../../host/step/observe.ts'
-import { failureTail } from '../../../packages/step/log-tail.ts'
 import type { LogFiles } from '../../../packages/step/log-files.ts'
+import { failureTail } from '../../../packages/step/log-tail.ts'
 import { type Clock, startInterval } from '../../../schemas/clock.ts'
 import { type Journal, openSteps, type StepAttempt } from '../../../schemas/journal.ts'
+import type { StepEnd } from '../../../schemas/step-end.ts'
+import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
 import type { FailureBook } from '../../failures/book.ts'
 import type { HostSource } from '../../state/host.ts'
-import type { Attempts } from './attempts.ts'
 
 const failureName = 'observe steps'
 
@@ -135,6 +136,51 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
       unsubscribeJobs()
       unsubscribeState()
       stopLooking()
+    },
+  }
+}
+
+/** The observed states of the open step attempts of the journal, by attempt id. */
+export type Attempts = {
+  current(): ReadonlyMap<string, AttemptObservation>
+  /** Undefined if the attempt was not observed yet. */
+  stateOf(id: string): AttemptObservation['state'] | undefined
+  /** The attempt has no unit and no result. */
+  absent(id: string): void
+  running(id: string): void
+  ended(id: string, end: StepEnd, logTail?: string): void
+  /** The attempt must be stopped and must not start. */
+  cancel(id: string): void
+  isCanceled(id: string): boolean
+  /** The time since which systemd has the request to stop it (steady ms). */
+  stopRequested(id: string, atMs: number): void
+  stopRequestedAtMs(id: string): number | undefined
+  /** Its end is recorded: forgets it. */
+  forget(id: string): void
+}
+
+/** `onRunning` is called with each observation of a running attempt. */
+export function createAttempts(onRunning: (id: string) => void = () => undefined): Attempts {
+  const attempts = new Map<string, AttemptObservation>()
+  const canceled = new Set<string>()
+  const stopRequests = new Map<string, number>()
+  return {
+    current: () => attempts,
+    stateOf: (id) => attempts.get(id)?.state,
+    absent: (id) => void attempts.set(id, { state: 'absent' }),
+    running(id) {
+      attempts.set(id, { state: 'running' })
+      onRunning(id)
+    },
+    ended: (id, end, logTail) => void attempts.set(id, { state: 'ended', end, ...(logTail && { logTail }) }),
+    cancel: (id) => void canceled.add(id),
+    isCanceled: (id) => canceled.has(id),
+    stopRequested: (id, atMs) => void stopRequests.set(id, atMs),
+    stopRequestedAtMs: (id) => stopRequests.get(id),
+    forget(id) {
+      attempts.delete(id)
+      canceled.delete(id)
+      stopRequests.delete(id)
     },
   }
 }

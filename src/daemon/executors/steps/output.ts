@@ -10,15 +10,15 @@ import {
   type OutputReader,
 } from '../../../packages/step/output-reader.ts'
 import { type Clock, startInterval } from '../../../schemas/clock.ts'
+import { isObject, parseJson } from '../../../schemas/json.ts'
 import {
-  outputSkippedMessage,
   type OutputStream,
+  outputSkippedMessage,
   outputTruncatedMessage,
   type StepOfLine,
 } from '../../../schemas/step-log.ts'
 import { errorField, type Log } from '../../telemetry/log.ts'
 import type { StepLogNote } from './observe.ts'
-import { formatPrinted, outputStreams, parsePrinted } from './printed-note.ts'
 
 /**
  * Output is in the log within a second: half of the time is for this interval, the rest for the disk and for readers of
@@ -269,4 +269,30 @@ function lastOf(lines: readonly string[]): readonly string[] {
     if (chars > maxTailChars) break
   }
   return lines.slice(start)
+}
+
+/** How much of a step's output is in the log, as an agent stores it for the next one. */
+
+const outputStreams: readonly OutputStream[] = ['stdout', 'stderr']
+
+/** Output that was read and not printed is read again. */
+function formatPrinted(cursors: Readonly<Record<OutputStream, OutputCursor>>): string {
+  return JSON.stringify(
+    Object.fromEntries(
+      outputStreams.map((stream) => [stream, { offset: cursors[stream].offset, dropUntil: cursors[stream].dropUntil }]),
+    ),
+  )
+}
+
+/** The cursors of a note. A stream whose cursor is missing or damaged is printed from the start. */
+function parsePrinted(text: string | undefined): Partial<Record<OutputStream, OutputCursor>> {
+  const saved = text === undefined ? undefined : parseJson(text)
+  if (!isObject(saved)) return {}
+  return Object.fromEntries(
+    outputStreams.flatMap((stream) => {
+      const { offset, dropUntil } = isObject(saved[stream]) ? saved[stream] : {}
+      if (typeof offset !== 'number') return []
+      return [[stream, { ...initialCursor(offset), ...(typeof dropUntil === 'number' && { dropUntil }) }]]
+    }),
+  )
 }

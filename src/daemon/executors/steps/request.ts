@@ -40,7 +40,7 @@ export type RequestPorts = {
   readonly fields: FieldValues
   /** Checks the host. Returns why nothing may start there. */
   readonly whyUnfit: () => Promise<string | undefined>
-  /** Called when the package's files are needed; see stage-files.ts. */
+  /** Called when the package's files are needed; see run.ts. */
   readonly prepareFiles: () => Promise<
     { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
   >

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { emptyJournal, type Journal, type PackageRecord, type StepAttempt } from '../../../schemas/journal.ts'
 import type { StepEnd } from '../../../schemas/step-end.ts'
-import { endFields, startFields, stepOfLine } from './step-lines.ts'
+import { endFields, startFields, stepOfLine } from './ended-steps.ts'
 
 const step: StepAttempt = {
   id: 'x',

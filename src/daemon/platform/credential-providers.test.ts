@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { parseConfigFile, readConfigFiles } from './provider-config-files.ts'
+import { parseConfigFile, readConfigFiles } from './credential-providers.ts'
 
 let folder: string
 let root: HostRoot

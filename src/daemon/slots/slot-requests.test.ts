@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { skyhookScope } from '../../lease/names.ts'
-import { createUnansweredCreations } from './unanswered-creations.ts'
+import { createUnansweredCreations } from './slot-requests.ts'
 
 const [a, b] = ['a', 'b'].map((name) => skyhookScope({ name, uid: name })) as [
   ReturnType<typeof skyhookScope>,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { onFailpoint } from '../../../test/kit/on-failpoint.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { withFailpoints } from './api-failpoints.ts'
+import { withFailpoints } from './platform.ts'
 
 test('an acknowledged write passes a failpoint named by verb and resource', async () => {
   const names: string[] = []
