@@ -1,3 +1,4 @@
+import type { Clock } from '../schemas/clock.ts'
 import { type AgentState, silentAfterMs } from '../stages/skyhook/gates.ts'
 
 /** What the census needs of an agent's pod. */
@@ -11,7 +12,7 @@ export type Agents = {
   readonly isDead: (node: string) => boolean
 }
 
-export type AgentLiveness = {
+type AgentLiveness = {
   /** The current state. Nothing changes while the pods cannot be listed. Nodes that no longer exist are forgotten. */
   observe(nodes: Iterable<string>, pods: Iterable<AgentPod> | undefined, nowMs: number): Agents
   /** Earliest time at which a node becomes silent without any change. */
@@ -74,5 +75,54 @@ export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterM
       return last
     },
     nextChangeAtMs: () => nextChangeAtMs,
+  }
+}
+
+type AgentMonitor = {
+  /** Unknown before `start`. */
+  readonly agents: () => Agents
+  isStarted(): boolean
+  /** Time counts from here. `initiallySilent` nodes were silent for the previous census. */
+  start(initiallySilent: ReadonlySet<string>): void
+  /** Observes nodes and pods after a change. */
+  refresh(): void
+  readonly stop: () => void
+}
+
+type AgentMonitorOptions = {
+  readonly clock: Clock
+  readonly nodes: ReadonlyMap<string, unknown>
+  /** The agents' pods; undefined while they cannot be listed. */
+  readonly pods: () => readonly AgentPod[] | undefined
+  /** The number of ready agents changed, or the state of an agent. */
+  readonly onChange: () => void
+}
+
+/** Observes which agents answer, also while only time passes. */
+export function createAgentMonitor({ clock, nodes, pods, onChange }: AgentMonitorOptions): AgentMonitor {
+  let agents: Agents = { ready: undefined, of: () => 'unknown', isDead: () => false }
+  let liveness: AgentLiveness | undefined
+  let cancelTimer = (): void => {}
+
+  const refresh = (): void => {
+    if (liveness === undefined) return
+    const before = new Map([...nodes.keys()].map((name) => [name, agents.of(name)]))
+    const readyBefore = agents.ready
+    agents = liveness.observe(nodes.keys(), pods(), clock.monotonicMs())
+    cancelTimer()
+    const delayMs = liveness.nextChangeAtMs() - clock.monotonicMs()
+    if (delayMs < Infinity) cancelTimer = clock.startTimer(Math.max(0, delayMs) + 1, refresh, { isBackground: true })
+    if (agents.ready !== readyBefore || [...before].some(([name, state]) => agents.of(name) !== state)) onChange()
+  }
+
+  return {
+    agents: () => agents,
+    isStarted: () => liveness !== undefined,
+    start(initiallySilent) {
+      liveness = createAgentLiveness(initiallySilent)
+      refresh()
+    },
+    refresh,
+    stop: () => cancelTimer(),
   }
 }

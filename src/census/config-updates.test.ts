@@ -2,8 +2,7 @@ import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { describe, expect, test } from 'vitest'
 import { countsOf, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
-import { updatesAfterEdit } from './config-updates.ts'
-import { nextStatus } from './status.ts'
+import { nextStatus, updatesAfterEdit } from './status.ts'
 
 type ConfigMap = Readonly<Record<string, string>>
 const specOf = (

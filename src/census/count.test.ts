@@ -4,7 +4,7 @@ import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey 
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { completionHash } from '../stages/model/package-inputs.ts'
 import type { AgentState } from '../stages/skyhook/gates.ts'
-import { censusNode } from './projections.ts'
+import { censusNode } from './cluster-view.ts'
 import { rollUp } from './count.ts'
 import { skyhookOfKey } from './node-facts.ts'
 import {

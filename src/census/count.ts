@@ -1,15 +1,15 @@
+import { candidatesIn, compartmentOfNode, compartmentsOf } from '../lease/policy/compartments.ts'
 import type { Budget } from '../schemas/budget.ts'
 import { isFailure, type ReasonName } from '../schemas/catalogue/reasons.ts'
-import type { NodeStatus } from '../schemas/skyhook.ts'
-import { appliedHash, completionHash } from '../stages/model/package-inputs.ts'
+import type { DeploymentPolicySpec, PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { createPublishedReader } from '../schemas/published.ts'
 import { selects } from '../schemas/selectors.ts'
+import type { NodeStatus } from '../schemas/skyhook.ts'
+import { appliedHash, completionHash } from '../stages/model/package-inputs.ts'
 import type { SkyhookView } from '../stages/model/snapshot.ts'
 import { idleStatus, isDisabled, isPaused, specProblem } from '../stages/skyhook/gates.ts'
-import { divideNodes, type CompartmentCount, type LabelledFact } from './compartments.ts'
-import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
-import { nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
 import type { Agents } from './agent-liveness.ts'
+import { type CensusNode, type NodeFact, nodeFact } from './node-facts.ts'
 
 /** The counts of one Skyhook at one moment. */
 export type Counts = {
@@ -83,3 +83,36 @@ export function rollUp(counts: Counts): NodeStatus {
 
 /** `paused` and `disabled` are for nodes that have not yet observed that their Skyhook continues. */
 const rollUpOrder: readonly NodeStatus[] = ['in_progress', 'erroring', 'blocked', 'waiting', 'paused', 'disabled']
+
+/** The nodes of one compartment; `''` is that of a Skyhook without a policy. */
+export type CompartmentCount = {
+  readonly name: string
+  /** By name. */
+  readonly nodes: readonly NodeFact[]
+  /** Selected nodes that the compartment's selector matches; absent where it has none. */
+  readonly candidates?: number
+}
+
+type LabelledFact = { readonly fact: NodeFact; readonly labels: Readonly<Record<string, string>> }
+
+/** Divides the selected nodes as the policy says; without a usable policy all of them are together. */
+function divideNodes(nodes: readonly LabelledFact[], policy: PolicyKnowledge | undefined): readonly CompartmentCount[] {
+  if (policy?.state !== 'found') return [{ name: '', nodes: nodes.map(({ fact }) => fact) }]
+  const { spec } = policy
+  const candidates = candidatesIn(
+    spec,
+    nodes.map(({ labels }) => labels),
+  )
+  const members = Map.groupBy(nodes, ({ labels }) => compartmentOfNode(spec, labels, (name) => candidates.get(name)))
+  return compartmentsOf(spec).map(({ name }) => {
+    const matching = candidates.get(name)
+    return {
+      name,
+      nodes: (members.get(name) ?? []).map(({ fact }) => fact),
+      ...(matching !== undefined && { candidates: matching }),
+    }
+  })
+}
+
+/** Names of all compartments of a policy. */
+export const compartmentNames = (spec: DeploymentPolicySpec): string[] => compartmentsOf(spec).map(({ name }) => name)

@@ -4,7 +4,7 @@ import { createVirtualClock, type VirtualClock } from '../../test/kit/virtual-cl
 import type { KubeObject } from '../kube/objects.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { type FleetReporter, startFleetReporter } from './fleet-reporter.ts'
+import { type FleetReporter, startFleetReporter } from './census.ts'
 import { clusterSubject, type SeriesLine } from './messages.ts'
 
 let clock: VirtualClock

@@ -15,7 +15,7 @@ import { cordonKey, statusKey } from '../schemas/annotations.ts'
 import type { FleetMetricName } from '../schemas/catalogue/fleet-metrics.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { entryStates, nodeStatuses, type Skyhook, stageNames } from '../schemas/skyhook.ts'
-import { censusNode } from './projections.ts'
+import { censusNode } from './cluster-view.ts'
 import { clusterSeries, skyhookSeries } from './fleet-series.ts'
 import type { CensusNode } from './node-facts.ts'
 

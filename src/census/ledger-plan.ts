@@ -1,14 +1,14 @@
-import type { RolloutTimes } from '../lease/slot-times.ts'
 import type { Ledger, LedgerScope } from '../lease/ledger.ts'
-import type { Skyhook } from '../schemas/skyhook.ts'
-import { canonicalJson } from '../schemas/canonical-json.ts'
-import { formatTime } from '../schemas/time.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
+import { type RolloutTimes, readSlotTimes, withSlotTime } from '../lease/slot-times.ts'
+import type { Lease } from '../lease/slot.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
+import { canonicalJson } from '../schemas/canonical-json.ts'
+import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
+import { formatTime } from '../schemas/time.ts'
 import type { BatchPlan } from './batch-plan.ts'
-import type { CompartmentCount } from './compartments.ts'
-import { isInLine, type Counts } from './count.ts'
-import { nextDampedCount, type DampedCount } from './damped-count.ts'
+import { type CompartmentCount, type Counts, isInLine } from './count.ts'
+import type { NodeFact } from './node-facts.ts'
 
 export type LedgerInput = {
   readonly skyhook: Skyhook
@@ -128,3 +128,105 @@ const completed = (ledger: Ledger): number => sumOf(ledger, (scope) => scope.com
 /** By a fifth, or to or from zero. */
 const differsSignificantly = (before: number, after: number): boolean =>
   before !== after && (before === 0 || after === 0 || Math.abs(after - before) * 5 >= before)
+
+/**
+ * A ledger that was counted for a later generation than the watch of Skyhooks shows. Usually the watch is late. After a
+ * restore of etcd, however, a Skyhook repeats its generations, and a census may write the ledger from the lost ones
+ * that it still remembers. A LIST of the Skyhooks distinguishes the two. Pure.
+ */
+
+export type AheadLedger = {
+  /** Of the Lease. */
+  readonly resourceVersion: string
+  /**
+   * When to ask for a LIST, monotonic ms: a watch is seldom that late. Infinity once the generation is known to be
+   * lost.
+   */
+  readonly asksAtMs: number
+  /** Skyhooks were listed since, and this one is at an earlier generation: etcd has lost the history of the ledger. */
+  readonly isLost: boolean
+}
+
+const delayMs = 2_000
+
+/**
+ * The state of the ledger in the Lease; undefined if it is not ahead of the Skyhook. `isListed`: Skyhooks were listed
+ * since `before`. Nothing is reconciled during a LIST, so it started when the ledger was known.
+ */
+export function aheadLedger(
+  before: AheadLedger | undefined,
+  { lease, ledger }: { readonly lease: Lease | undefined; readonly ledger: Ledger | undefined },
+  { metadata: { uid, generation = 0 } }: Skyhook,
+  { nowMs, isListed }: { readonly nowMs: number; readonly isListed: boolean },
+): AheadLedger | undefined {
+  if (lease === undefined || ledger?.skyhookUID !== uid || ledger.generation <= generation) return undefined
+  const { resourceVersion } = lease.metadata
+  if (before?.resourceVersion !== resourceVersion) return { resourceVersion, asksAtMs: nowMs + delayMs, isLost: false }
+  return isListed ? { ...before, asksAtMs: Infinity, isLost: true } : before
+}
+
+/**
+ * How long nodes are at work, as the census sees it: from the turn in which a node is first at work to the one in which
+ * it is complete. That is how long it holds its slot, except for the soak and the second until its Node is updated.
+ * Pure.
+ */
+
+export type WorkTimes = {
+  readonly slotTimes: readonly RolloutTimes[]
+  /** Since when nodes are at work, monotonic ms; NaN: since before this census. */
+  readonly sinceMs: ReadonlyMap<string, number>
+}
+
+/**
+ * After a turn that counted these nodes. The first turn of a census continues what the ledger says. Nodes that it finds
+ * at work started at an unknown time and do not count.
+ */
+export function nextWorkTimes(
+  before: WorkTimes | undefined,
+  { nodes, applied }: Pick<Counts, 'applied'> & { readonly nodes: readonly Pick<NodeFact, 'name' | 'status'>[] },
+  ledger: Ledger | undefined,
+  nowMs: number,
+): WorkTimes {
+  let slotTimes = before?.slotTimes ?? readSlotTimes(ledger?.slotTimes)
+  const sinceMs = new Map<string, number>()
+  for (const { name, status } of nodes) {
+    const startedMs = before?.sinceMs.get(name)
+    if (isAtWork(status)) sinceMs.set(name, startedMs ?? (before === undefined ? NaN : nowMs))
+    else if (startedMs === undefined) continue
+    else if (status === 'complete') {
+      if (!Number.isNaN(startedMs)) slotTimes = withSlotTime(slotTimes, applied, nowMs - startedMs)
+    } else if (mayHaveSlot(status)) sinceMs.set(name, startedMs)
+  }
+  return { slotTimes, sinceMs }
+}
+
+const isAtWork = (status: NodeStatus): boolean => status === 'in_progress' || status === 'erroring'
+
+/** A node that waits has no slot, or started again. */
+const mayHaveSlot = (status: NodeStatus): boolean => status !== 'waiting'
+
+/** A node count that falls immediately and rises after a delay, so that short-lived nodes do not widen the budget. */
+type PendingRise = { readonly sinceMs: number; readonly lowest: number }
+export type DampedCount = { readonly published: number; readonly pendingRise?: PendingRise }
+
+export const riseDelayMs = 30_000
+
+/**
+ * The next published count. `before` undefined = the first count for this selector: published as it is. A rise is
+ * published as the lowest count during its delay.
+ */
+export function nextDampedCount(before: DampedCount | undefined, counted: number, nowMs: number): DampedCount {
+  if (before === undefined || counted <= before.published) return { published: counted }
+  const pendingRise: PendingRise = {
+    sinceMs: before.pendingRise?.sinceMs ?? nowMs,
+    lowest: Math.min(before.pendingRise?.lowest ?? counted, counted),
+  }
+  if (nowMs - pendingRise.sinceMs < riseDelayMs) return { published: before.published, pendingRise }
+  return pendingRise.lowest === counted
+    ? { published: counted }
+    : { published: pendingRise.lowest, pendingRise: { sinceMs: nowMs, lowest: counted } }
+}
+
+/** When the count must be published again without any change. */
+export const dampedCountDueAtMs = ({ pendingRise }: DampedCount): number =>
+  pendingRise === undefined ? Infinity : pendingRise.sinceMs + riseDelayMs

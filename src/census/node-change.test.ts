@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { cordonKey, ignoreLabel, statusKey } from '../schemas/annotations.ts'
 import { nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
-import { affectsCount, nodeChange } from './node-change.ts'
 import type { CensusNode } from './node-facts.ts'
+import { affectsCount, nodeChange } from './scheduler.ts'
 
 describe('a change of a node', () => {
   const only = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'a' } } } })

@@ -1,9 +1,8 @@
 import { apiGroup } from '../schemas/api.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
-import type { ConditionContent } from './condition-content.ts'
 import type { Counts } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
-import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
+import { type ConditionContent, conditionOf, type SkyhookStatus, statusOf } from './skyhook-status.ts'
 import { formatNodeNames } from './summary-text.ts'
 
 /** The operator's conditions, in its wording, with at most twenty names. `status` is the one that they accompany. */

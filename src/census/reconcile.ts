@@ -1,30 +1,41 @@
 /** The next request of the census for a Skyhook, decided by its snapshot, its counts and its memory. Pure. */
-import type { ConfigUpdates } from '../schemas/config-updates.ts'
-import { readLedger, type Ledger } from '../lease/ledger.ts'
+import { type Ledger, readLedger } from '../lease/ledger.ts'
 import type { ScopeListing } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
+import type { SpecVersion } from '../schemas/annotations.ts'
+import type { ConfigUpdates } from '../schemas/config-updates.ts'
+import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { isEqual } from '../schemas/equal.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { Agents } from './agent-liveness.ts'
-import { aheadLedger, type AheadLedger } from './ahead-ledger.ts'
-import { updatesAfterEdit } from './config-updates.ts'
+import {
+  type BatchPlan,
+  type Expectation,
+  isIdle,
+  looksAfter,
+  looksNow,
+  nextLookAtMs,
+  planBatches,
+  type SlotLooks,
+} from './batch-plan.ts'
+import { missingPolicyAtMs, nextFailureAtMs } from './compartment-status.ts'
 import type { Counts } from './count.ts'
-import { type BatchPlan, isIdle, planBatches } from './batch-plan.ts'
-import { dampedCountDueAtMs } from './damped-count.ts'
-import { type Expectation, looksAfter, looksNow, nextLookAtMs, type SlotLooks } from './slot-looks.ts'
-import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
-import { imageTagEvents, problemEvents, skippedNodeEvents, type ReportedProblems, type SkyhookEvent } from './events.ts'
+import { imageTagEvents, problemEvents, type ReportedProblems, type SkyhookEvent, skippedNodeEvents } from './events.ts'
 import { type HolderLook, planFinalizer } from './finalizer.ts'
-import { missingPolicyAtMs } from './compartment-status.ts'
-import { nextFailureAtMs } from './outlook.ts'
-import { type WorkTimes, nextWorkTimes } from './work-times.ts'
-import { planLedger, type LedgerPlan, type MatchedCounts } from './ledger-plan.ts'
-import type { CensusNode } from './node-facts.ts'
-import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
-import { haveAllCompleted } from './spec-seen.ts'
-import { metadataPatchFor, type MetadataPatch } from './skyhook-writer.ts'
-import { isUrgent, nextStatus } from './status.ts'
-import { writeAtMs } from './write-throttle.ts'
+import {
+  type AheadLedger,
+  aheadLedger,
+  dampedCountDueAtMs,
+  type LedgerPlan,
+  type MatchedCounts,
+  nextWorkTimes,
+  planLedger,
+  type WorkTimes,
+} from './ledger-plan.ts'
+import type { CensusNode, NodeFact } from './node-facts.ts'
+import { conditionOf, type SkyhookStatus, statusOf } from './skyhook-status.ts'
+import { type MetadataPatch, metadataPatchFor, writeAtMs } from './skyhook-writer.ts'
+import { isUrgent, nextStatus, updatesAfterEdit } from './status.ts'
 
 /** One moment of the cluster, all of it from synced lists and watches. */
 export type CensusSnapshot = {
@@ -298,3 +309,13 @@ function isReadyFor(skyhook: Skyhook, generation: number): boolean {
   const ready = conditionOf(statusOf(skyhook), 'Ready')
   return ready?.status === 'True' && ready.observedGeneration === generation
 }
+
+/** Whether all nodes report that they follow a spec. Pure. */
+
+/**
+ * Each node became complete by this spec or by a later one of the same Skyhook. False where a node does not report it:
+ * its agent is older, or it was complete before the edit and had nothing to write. False without nodes.
+ */
+export const haveAllCompleted = (nodes: readonly Pick<NodeFact, 'completedBy'>[], spec: SpecVersion): boolean =>
+  nodes.length > 0 &&
+  nodes.every(({ completedBy }) => completedBy?.uid === spec.uid && completedBy.generation >= spec.generation)

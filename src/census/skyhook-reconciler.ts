@@ -1,22 +1,21 @@
 /** One Skyhook at the census: counted again and again, written when something changed and a write is due. */
 import { requestBackoff } from '../kube/retry.ts'
-import { skyhookScope } from '../lease/names.ts'
 import { writeLedger } from '../lease/ledger.ts'
+import { skyhookScope } from '../lease/names.ts'
 import { type Leases, listScope, listSlotsOf, type ScopeListing } from '../lease/slot-reads.ts'
-import { backoffMs } from '../schemas/backoff.ts'
+import { type Backoff, backoffMs } from '../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../schemas/budget.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
-import type { Random } from '../schemas/clock.ts'
+import type { Clock, Random } from '../schemas/clock.ts'
 import { ignoresNodeWright } from '../schemas/nodewright.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { countSelectedNodes } from './count.ts'
-import { transitionEvents, type SkyhookEvent } from './events.ts'
-import { skyhookSeries } from './fleet-series.ts'
+import { type SkyhookEvent, transitionEvents } from './events.ts'
 import { lookedAt } from './finalizer.ts'
-import { createOwnWrites } from './own-writes.ts'
+import { skyhookSeries } from './fleet-series.ts'
+import { type CensusSnapshot, initialState, type Request, reconcile } from './reconcile.ts'
 import { statusOf } from './skyhook-status.ts'
 import { patchSkyhookMetadata, writeStatus } from './skyhook-writer.ts'
-import { initialState, reconcile, type CensusSnapshot, type Request } from './reconcile.ts'
 
 export type SkyhookReconcilerOptions = {
   readonly leases: Leases
@@ -170,5 +169,73 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       if (reconciled.needsList) options.relist('skyhook')
       return next.target === 'nothing' ? next.untilMs : await attempt(next, skyhook)
     },
+  }
+}
+
+/**
+ * Our writes to an object that the watch has not shown yet. A write succeeds only over the last version that was
+ * observed. What the watch shows after the start of a write is that write or a later one. All times are monotonic ms.
+ */
+export type OwnWrites = {
+  /** Call it before a write. The watch may be faster than the response. */
+  begin(): OwnWrite
+  /**
+   * The watch showed the object, or a LIST was complete, also a LIST of an etcd that was restored without our write.
+   * True if our last write was not seen before.
+   */
+  observed(): boolean
+  /** After a write that the watch has not shown. Until then the watch shows an old version. */
+  unseenUntilMs(): number
+  /** After conflicts, the earliest time of the next write. */
+  notBeforeMs(): number
+}
+
+/** How a write ended; neither is called for one that failed. */
+type OwnWrite = {
+  written(): void
+  /** Somebody else wrote it, or the watch is late. */
+  conflicted(): void
+}
+
+/** A watch that is later than this is late. The next write over what it shows will be a conflict, which is harmless. */
+const maxUnseenMs = 1_000
+/** After a conflict the watch shows the new version. If it does not, the pauses grow, and a LIST is asked for. */
+const conflictBackoff: Backoff = { initialMs: 500, maxMs: 30_000 }
+
+/** The first may be a write that the watch is about to show. */
+const minConflictsOfOldWatch = 2
+
+/** `onOldWatch`: writes conflict again and again, and the watch shows nothing new. */
+export function createOwnWrites(clock: Pick<Clock, 'monotonicMs'>, onOldWatch: () => void): OwnWrites {
+  let observations = 0
+  let conflicts = 0
+  let unseenUntilMs = -Infinity
+  let notBeforeMs = -Infinity
+
+  return {
+    begin() {
+      const before = observations
+      return {
+        written() {
+          conflicts = 0
+          if (observations === before) unseenUntilMs = clock.monotonicMs() + maxUnseenMs
+        },
+        conflicted() {
+          conflicts++
+          if (observations !== before) return
+          notBeforeMs = clock.monotonicMs() + backoffMs(conflicts, conflictBackoff)
+          if (conflicts >= minConflictsOfOldWatch) onOldWatch()
+        },
+      }
+    },
+    observed() {
+      const wasUnseen = unseenUntilMs !== -Infinity
+      observations++
+      unseenUntilMs = -Infinity
+      notBeforeMs = -Infinity
+      return wasUnseen
+    },
+    unseenUntilMs: () => unseenUntilMs,
+    notBeforeMs: () => notBeforeMs,
   }
 }

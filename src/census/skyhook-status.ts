@@ -1,4 +1,5 @@
 import type { NodeStateEntry } from '../schemas/annotations.ts'
+import type { SkyhookConditionReason, SkyhookConditionType } from '../schemas/catalogue/conditions.ts'
 import type { Skyhook as Definition } from '../schemas/generated/definitions.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 
@@ -44,3 +45,8 @@ export const statusesByUrgency: readonly NodeStatus[] = [
 /** The condition of a type, if there is one. */
 export const conditionOf = (status: SkyhookStatus | undefined, type: string): Condition | undefined =>
   status?.conditions?.find((condition) => condition.type === type)
+
+/** A condition without generation and time. Type and reason are names of the catalogue. */
+export type ConditionContent<Type extends SkyhookConditionType = SkyhookConditionType> = Type extends unknown
+  ? Pick<Condition, 'status' | 'message'> & { readonly type: Type; readonly reason: SkyhookConditionReason<Type> }
+  : never

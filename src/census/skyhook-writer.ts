@@ -4,7 +4,7 @@ import type { KubeTransport } from '../kube/transport.ts'
 import { apiLevel } from '../schemas/annotations.ts'
 import { apiGroup, skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { finalizersAfter, type FinalizerPlan } from './finalizer.ts'
+import { type FinalizerPlan, finalizersAfter } from './finalizer.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 
 /** `conflict`: someone wrote since it was read, or it no longer exists. The watch will show it. */
@@ -72,3 +72,32 @@ async function resultOf(request: Promise<unknown>, signal: AbortSignal): Promise
     throw error
   }
 }
+
+/**
+ * When a count may be written. Every write of a status wakes every agent that watches the Skyhook. Mere progress is
+ * written less often the more agents there are. What people and programs wait for is written immediately.
+ */
+type WriteThrottle = {
+  /** Own writes to this object; undefined = none in this term. */
+  readonly lastWriteMs: number | undefined
+  readonly agents: number
+  /** It changes what someone may be waiting for: a condition, or its generation. */
+  readonly isUrgent: boolean
+}
+
+const minIntervalMs = 1_000
+/** 100 agents a second parse it. */
+const intervalPerAgentMs = 10
+const maxIntervalMs = 30_000
+/** A condition that keeps changing is written at this interval. */
+const urgentIntervalMs = 100
+
+/** The earliest time of the next write. The first one after a quiet time is never delayed. */
+export function writeAtMs({ lastWriteMs, agents, isUrgent }: WriteThrottle): number {
+  if (lastWriteMs === undefined) return -Infinity
+  return lastWriteMs + (isUrgent ? urgentIntervalMs : progressIntervalMs(agents))
+}
+
+/** Time between two writes of mere progress. */
+const progressIntervalMs = (agents: number): number =>
+  Math.min(maxIntervalMs, Math.max(minIntervalMs, intervalPerAgentMs * agents))

@@ -1,13 +1,14 @@
 import type { Ledger } from '../lease/ledger.ts'
-import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
+import type { ConfigUpdates } from '../schemas/config-updates.ts'
+import { ownValue } from '../schemas/own-value.ts'
+import type { NodeStatus, Skyhook, SkyhookSpec } from '../schemas/skyhook.ts'
+import { changedKeys } from '../stages/model/package-inputs.ts'
 import { compartmentStatuses } from './compartment-status.ts'
 import { nextConditions } from './conditions.ts'
-import type { ConfigUpdates } from '../schemas/config-updates.ts'
-import { rollUp, type Counts } from './count.ts'
+import { type Counts, rollUp } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
 import type { NodeFact } from './node-facts.ts'
-import { nodeMaps } from './status-maps.ts'
-import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
+import { conditionOf, type NodeState, type SkyhookStatus, statusesByUrgency, statusOf } from './skyhook-status.ts'
 
 export type StatusInput = {
   readonly skyhook: Skyhook
@@ -99,3 +100,70 @@ function packageList({ spec }: Skyhook): string {
     .toSorted()
     .join(',')
 }
+
+type NodeMaps = {
+  readonly nodeState: Readonly<Record<string, NodeState>>
+  readonly nodeStatus: Readonly<Record<string, NodeStatus>>
+  readonly nodeStateTruncated: boolean
+}
+
+/** Leaves room in an object of 256 KiB for a spec, the conditions and what others keep in the status. */
+const maxMapsBytes = 96 * 1024
+const maxNodesWhenTruncated = 100
+
+const urgencyOf = ({ status }: NodeFact): number => statusesByUrgency.indexOf(status)
+
+/** State and status of every node, or, where that is too large, of at most 100 incomplete ones within that size. */
+function nodeMaps(nodes: readonly NodeFact[], limitBytes = maxMapsBytes): NodeMaps {
+  const whole = fill(nodes, limitBytes)
+  if (whole !== undefined) return { ...whole, nodeStateTruncated: false }
+  const incomplete = nodes
+    .filter(({ status }) => status !== 'complete')
+    .toSorted((a, b) => urgencyOf(a) - urgencyOf(b) || (a.name < b.name ? -1 : 1))
+    .slice(0, maxNodesWhenTruncated)
+  for (let nodeCount = incomplete.length; ; nodeCount = Math.floor(nodeCount / 2)) {
+    const part = fill(incomplete.slice(0, nodeCount), limitBytes)
+    if (part !== undefined) return { ...part, nodeStateTruncated: true }
+  }
+}
+
+function fill(nodes: readonly NodeFact[], limitBytes: number): Omit<NodeMaps, 'nodeStateTruncated'> | undefined {
+  const nodeState: Record<string, NodeState> = {}
+  const nodeStatus: Record<string, NodeStatus> = {}
+  let bytes = 0
+  for (const { name, entries, status } of nodes) {
+    // quotes, colons and commas
+    bytes += 2 * name.length + status.length + Buffer.byteLength(JSON.stringify(entries)) + 10
+    if (bytes > limitBytes) return undefined
+    nodeState[name] = entries
+    nodeStatus[name] = status
+  }
+  return { nodeState, nodeStatus }
+}
+
+/**
+ * `status.configUpdates`, for the way back: the keys of a configMap that the nodes still have to pick up. The operator
+ * derives from them which interrupt is due. Agents read it for packages that the operator has left half done.
+ */
+
+/**
+ * The keys known so far and those that an edit added, changed or removed, for packages that both specs have at the same
+ * version: at another one everything is installed. Packages beyond 16 KiB are left out.
+ */
+export function updatesAfterEdit(known: ConfigUpdates, before: SkyhookSpec, after: SkyhookSpec): ConfigUpdates {
+  const updates: Record<string, readonly string[]> = {}
+  let bytes = 0
+  const packages = Object.entries(after.packages ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  for (const [name, { version, configMap = {} }] of packages) {
+    const old = ownValue(before.packages, name)
+    if (old?.version !== version) continue
+    const changed = changedKeys(old.configMap ?? {}, configMap)
+    const keys = [...new Set([...(ownValue(known, name) ?? []), ...changed])].toSorted()
+    bytes += keys.length === 0 ? 0 : Buffer.byteLength(JSON.stringify([name, keys]))
+    if (keys.length > 0 && bytes <= maxUpdatesBytes) updates[name] = keys
+  }
+  return updates
+}
+
+/** Keeps the status small where configMaps have many keys; nobody has seen so many change at once. */
+const maxUpdatesBytes = 16 * 1024

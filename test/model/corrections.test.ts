@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { censusNode } from '../../src/census/cluster-view.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { planFinalizer } from '../../src/census/finalizer.ts'
@@ -10,7 +11,6 @@ import { corrected, failBySpec, failingSpec, repaired } from './failing-specs.ts
 import { counterexampleOf } from './counterexample.ts'
 import { Scenario } from './played-scenario.ts'
 import { scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
-import { censusNode } from '../../src/census/projections.ts'
 
 /**
  * From every state with failing steps, a spec whose steps succeed leads to complete, and nothing else is needed. States

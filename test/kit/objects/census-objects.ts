@@ -1,4 +1,5 @@
 /** Objects for the tests of the census, as agents and the API server create them. */
+import { censusNode } from '../../../src/census/cluster-view.ts'
 import type { CensusSettings } from '../../../src/census/messages.ts'
 import * as keys from '../../../src/schemas/annotations.ts'
 import type { NodeStateEntry } from '../../../src/schemas/annotations.ts'
@@ -6,7 +7,6 @@ import type { PolicyKnowledge } from '../../../src/schemas/deployment-policy.ts'
 import type { Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { sha256Hex } from '../../../src/schemas/canonical-json.ts'
 import { countSelectedNodes, type Counts } from '../../../src/census/count.ts'
-import { censusNode } from '../../../src/census/projections.ts'
 import type { CensusNode } from '../../../src/census/node-facts.ts'
 import { appliedHash } from '../../../src/stages/model/package-inputs.ts'
 import type { Agents } from '../../../src/census/agent-liveness.ts'

@@ -16,7 +16,7 @@ const batch = inFile('lease/policy/batch.ts', 'lease/policy/batch.test.ts')
 const compartments = inFile('lease/policy/compartments.ts', 'lease/policy/compartments.test.ts')
 const ceiling = inFile('lease/rule.ts', 'census/batch-plan.test.ts')
 const plan = inFile('census/batch-plan.ts', 'census/batch-plan.test.ts')
-const looks = inFile('census/slot-looks.ts', 'census/batches.test.ts')
+const looks = inFile('census/batch-plan.ts', 'census/batches.test.ts')
 const reconcile = inFile('census/reconcile.ts', 'census/batches.test.ts')
 const status = inFile('census/compartment-status.ts', 'census/status.test.ts')
 const conditions = inFile('census/conditions.ts', 'census/status.test.ts')
@@ -188,7 +188,7 @@ export const batchBugs: readonly Mutant[] = [
     name: 'the census stops to look at the slots when all nodes are complete',
     edits: [
       edit(
-        'census/slot-looks.ts',
+        'census/batch-plan.ts',
         'const delayMs = known !== undefined',
         "const delayMs = nodes.every(({ status }) => status === 'complete') ? Infinity : known !== undefined",
       ),

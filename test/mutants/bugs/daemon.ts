@@ -11,7 +11,7 @@ const loop = inFile('daemon/loop.ts', 'daemon/loop.test.ts')
 const output = inFile('daemon/executors/steps/output.ts', 'daemon/executors/steps/output.test.ts')
 const reader = inFile('packages/step/output-reader.ts', 'packages/step/output-reader.test.ts')
 
-const specSeen = inFile('census/spec-seen.ts', 'census/spec-seen.test.ts')
+const specSeen = inFile('census/reconcile.ts', 'census/reconcile.test.ts')
 
 export const daemonBugs: readonly Mutant[] = [
   interrupts('a canceled interrupt starts', 'if (run.abandoned)', 'if (false)'),
@@ -168,7 +168,7 @@ export const daemonBugs: readonly Mutant[] = [
   {
     name: 'the census keeps a lower count when nodes come back',
     edits: [
-      edit('census/damped-count.ts', 'if (nowMs - pendingRise.sinceMs < riseDelayMs)', 'if (pendingRise.sinceMs > 0)'),
+      edit('census/ledger-plan.ts', 'if (nowMs - pendingRise.sinceMs < riseDelayMs)', 'if (pendingRise.sinceMs > 0)'),
     ],
     caughtBy: [
       fleet('ledger-fresh', 'rise-never-published', {

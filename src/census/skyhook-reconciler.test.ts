@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { createVirtualClock, type VirtualClock } from '../../test/kit/virtual-clock.ts'
-import { createOwnWrites, type OwnWrites } from './own-writes.ts'
+import { createOwnWrites, type OwnWrites } from './skyhook-reconciler.ts'
 
 let clock: VirtualClock
 let own: OwnWrites

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { allAgents, countsOf, entry, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
 import type { NodeStateEntry } from '../schemas/annotations.ts'
+import { problemConditions } from './conditions.ts'
 import type { CensusNode } from './node-facts.ts'
-import { problemConditions } from './problem-conditions.ts'
 
 const conditionOf = (name: string, nodes: readonly CensusNode[], agents = allAgents()): string[] =>
   problemConditions(countsOf(skyhookWith(), nodes, agents))

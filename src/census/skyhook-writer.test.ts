@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { writeAtMs } from './write-throttle.ts'
+import { writeAtMs } from './skyhook-writer.ts'
 
 test.each<[string, Parameters<typeof writeAtMs>[0], number]>([
   ['is written immediately the first time', { lastWriteMs: undefined, agents: 5_000, isUrgent: false }, -Infinity],

@@ -8,7 +8,7 @@ import {
   skyhookWith,
 } from '../../test/kit/objects/census-objects.ts'
 import type { PublishedReason } from '../schemas/annotations.ts'
-import { failedAtMs, nextFailureAtMs } from './outlook.ts'
+import { failedAtMs, nextFailureAtMs } from './compartment-status.ts'
 
 const sinceMs = Date.UTC(2026, 10, 20, 14)
 const minuteMs = 60_000

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SpecVersion } from '../schemas/annotations.ts'
-import { haveAllCompleted } from './spec-seen.ts'
+import { haveAllCompleted } from './reconcile.ts'
 
 const by = (generation: number, uid = 'u'): SpecVersion => ({ uid, generation })
 
