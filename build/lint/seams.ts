@@ -31,7 +31,6 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/host/fs/',
       'src/host/dbus/connection.ts', // which of two sockets is there
       'src/packages/store/unpack.ts', // in a process of their own, below a folder that they are given
-      'src/packages/store/unpack-layer.ts',
       'src/packages/store/unpack-download.ts',
       'src/packages/validate/archive.ts', // of the command `validate`, below a folder that it is given
       'src/daemon/settings/settings-files.ts', // read before there is a platform

@@ -1,7 +1,7 @@
 /** All artifacts of a release: each with what is in it and how it was made. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { hexOf } from '../../src/packages/oci/digest.ts'
+import { hexOf } from '../../src/packages/oci/reference.ts'
 import { type BuiltImage, rootBlob } from '../../src/packages/oci/write/layout.ts'
 import { isLeftOut } from '../../src/cli/package/image.ts'
 import { bundle, bundleCli } from '../bundle.ts'

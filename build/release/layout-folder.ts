@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hexOf } from '../../src/packages/oci/digest.ts'
 import { ociIndexType } from '../../src/packages/oci/manifest.ts'
+import { hexOf } from '../../src/packages/oci/reference.ts'
 import { type Blob, type BuiltImage, rootBlob } from '../../src/packages/oci/write/layout.ts'
 
 /** What a tag in a registry will point at. */

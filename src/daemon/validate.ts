@@ -1,6 +1,6 @@
 /** `skyhookd validate PATH`: whether agents of this version would load a package. */
 import { createLocalRoot } from '../host/fs/host-root.ts'
-import { examinePath } from '../packages/validate/examine-path.ts'
+import { examinePath } from '../packages/validate/examine.ts'
 import { findingFormats, formatFindings, hasErrors } from '../schemas/finding.ts'
 import type { Random } from '../schemas/clock.ts'
 

@@ -1,9 +1,8 @@
 /** An image in a registry, examined for every architecture that it is built for. */
 import { createLocalRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import { hexOf } from '../../packages/oci/digest.ts'
-import { type ImageReference, parseReference } from '../../packages/oci/reference.ts'
 import { resolveImage, type ResolvedImage, selectImage } from '../../packages/oci/read/pull.ts'
 import type { RegistryClient } from '../../packages/oci/read/registry.ts'
+import { hexOf, type ImageReference, parseReference } from '../../packages/oci/reference.ts'
 import { downloadLayers } from '../../packages/store/unpack-download.ts'
 import type { ArchivedImage } from '../../packages/validate/archive.ts'
 import { examineImages, type ExaminedPackage, failedImage } from '../../packages/validate/examine.ts'

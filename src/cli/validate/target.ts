@@ -1,8 +1,7 @@
 /** What `validate` is given: a file, a folder or an image. */
 import { basename, dirname, join, resolve } from 'node:path'
 import { createLocalRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import type { ExaminedPackage } from '../../packages/validate/examine.ts'
-import { examinePath } from '../../packages/validate/examine-path.ts'
+import { type ExaminedPackage, examinePath } from '../../packages/validate/examine.ts'
 import { type Finding, hasErrors } from '../../schemas/finding.ts'
 import { isObject } from '../../schemas/json.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'

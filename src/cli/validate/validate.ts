@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os'
-import { withSharedFiles } from '../../packages/validate/shared-files.ts'
+import { withSharedFiles } from '../../packages/validate/examine.ts'
 import { formatFindings, hasErrors } from '../../schemas/finding.ts'
 import type { Context } from '../framework/command.ts'
 import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'

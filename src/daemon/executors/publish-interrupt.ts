@@ -1,6 +1,6 @@
 import { resourceId, stateDir } from '../../packages/layout.ts'
 import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
-import { writeInterruptLogs } from '../../packages/step/interrupt-logs.ts'
+import { writeInterruptLogs } from '../../packages/step/log-files.ts'
 import type { InterruptRun, Journal, PackageRecord } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { InterruptObservation } from '../../stages/model/snapshot.ts'

@@ -9,7 +9,7 @@ import {
   parseProviderConfig,
 } from '../../packages/oci/provider/config.ts'
 import { createCredentialProviders, type ProviderSource } from '../../packages/oci/provider/provide.ts'
-import type { LoginProvider } from '../../packages/oci/read/login-provider.ts'
+import type { LoginProvider } from '../../packages/oci/read/logins.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { ProviderSettings } from '../settings/settings.ts'
 

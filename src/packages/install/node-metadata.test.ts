@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nodeMetadata } from './node-metadata.ts'
+import { nodeMetadata } from './copy-dir.ts'
 
 const packages = {
   tuning: {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { type Digest, digestOf } from './digest.ts'
 import { fakeIndex } from '../../../test/kit/registry/registry-documents.ts'
 import {
   type ImageIndex,
@@ -10,6 +9,7 @@ import {
   parseManifest,
   selectPlatform,
 } from './manifest.ts'
+import { type Digest, digestOf } from './reference.ts'
 
 const dockerManifest = 'application/vnd.docker.distribution.manifest.v2+json'
 const descriptor = (mediaType: string, size: unknown = 1) => ({ mediaType, size, digest: digestOf(mediaType) })

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../../schemas/json.ts'
-import { type Digest, isDigest } from './digest.ts'
 import { ImageError } from './errors.ts'
 import { named } from '../../schemas/wording.ts'
+import { type Digest, isDigest } from './reference.ts'
 
 export type Descriptor = {
   readonly mediaType: string

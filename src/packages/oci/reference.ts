@@ -1,4 +1,4 @@
-import { type Digest, isDigest } from './digest.ts'
+import { createHash } from 'node:crypto'
 import { ImageError } from './errors.ts'
 
 /**
@@ -98,4 +98,23 @@ function splitHost(name: string): { host: string; repository: string } {
   const repository = hasHost ? name.slice(slash + 1) : name
   if (host !== defaultHost && host !== 'index.docker.io') return { host, repository }
   return { host: defaultHost, repository: repository.includes('/') ? repository : `library/${repository}` }
+}
+
+/**
+ * `sha256:` and 64 lower-case hex digits: the only supported algorithm (registries do not use sha512, the other
+ * registered one).
+ */
+export type Digest = `sha256:${string}`
+
+export function isDigest(text: string): text is Digest {
+  return /^sha256:[0-9a-f]{64}$/.test(text)
+}
+
+export function digestOf(bytes: Uint8Array | string): Digest {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+}
+
+/** The 64 hex digits, which name a blob or a tree in the store. */
+export function hexOf(digest: Digest): string {
+  return digest.slice('sha256:'.length)
 }

@@ -1,9 +1,9 @@
-import { readFile, readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { guardedStep } from '../../../test/kit/node-simulator/package-content.ts'
 import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import { guardedStep } from '../../../test/kit/node-simulator/package-content.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import {
@@ -15,6 +15,7 @@ import {
   publishInterruptFlags,
   publishStart,
   publishStepFlag,
+  pythonRepr,
   removeStepFlags,
 } from './flags.ts'
 
@@ -160,4 +161,19 @@ describe('interrupts', () => {
     await publishInterruptFlags(host, state, 'demo-u-1_tuning_1.0.0', { type: 'noop' }, 1_732_099_929_250)
     expect(await content('interrupts/flags/demo-u-1_tuning_1.0.0/no_op.complete')).toBe('1732099929.250000')
   })
+})
+
+test.each([
+  [[], '[]'],
+  [[0, 3], '[0, 3]'],
+  [['a', 'b'], "['a', 'b']"],
+  [["it's"], `["it's"]`],
+  [['say "hi"'], `['say "hi"']`],
+  [[`it's "hi"`], `['it\\'s "hi"']`],
+  [['a\\b\n\r\t'], "['a\\\\b\\n\\r\\t']"],
+  [['é\u0000\u007f\u00a0\u00ad'], "['é\\x00\\x7f\\xa0\\xad']"],
+  [['\u200b\u3000\ud800'], "['\\u200b\\u3000\\ud800']"],
+  [['\u{e0001}\u{1f600}'], "['\\U000e0001\u{1f600}']"],
+])('the Python spelling of %j is exact', (items, repr) => {
+  expect(pythonRepr(items)).toBe(repr)
 })

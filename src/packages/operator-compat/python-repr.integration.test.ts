@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pythonRepr } from './python-repr.ts'
+import { pythonRepr } from './flags.ts'
 
 const python = ((): string | undefined => {
   try {

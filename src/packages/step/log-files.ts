@@ -5,10 +5,13 @@
  */
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import type { PackageConfig } from '../../schemas/package-config.ts'
+import { agentFolder } from '../../host/fs/journal-file.ts'
 import { isTrustedFolder, modeText } from '../../host/fs/trust.ts'
-import { logDir, type HostFolders } from '../layout.ts'
-import { changeLogOwners, type LogOwner, nameOf, readLogOwners } from './log-owners.ts'
+import type { MergedInterrupt } from '../../schemas/journal.ts'
+import { isObject, parseJson } from '../../schemas/json.ts'
+import type { PackageConfig } from '../../schemas/package-config.ts'
+import { withLock } from '../keyed-mutex.ts'
+import { type HostFolders, interruptTypeNames, logDir, type PackageInstance } from '../layout.ts'
 
 /** Paths on the host. */
 export type LogFiles = { readonly stdout: string; readonly stderr: string }
@@ -131,4 +134,86 @@ const newestFirst = (a: ParsedName, b: ParsedName): number => (a.order === b.ord
 /** `2026-11-20-103209`. */
 function utcStamp(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')
+}
+
+/**
+ * Records which package wrote which log file. Names and folder are the operator's: packages of one image share them.
+ * The record is used only to prune logs. A log whose entry a power cut loses has no owner.
+ */
+
+/** A package as its Skyhook names it. */
+type LogOwner = { readonly skyhook: string; readonly package: string }
+
+const file = `${agentFolder}/step-logs.json`
+/** About 150 KB. The oldest logs lose their owner. */
+const maxEntries = 1_000
+
+/** Path of a log on the host, and `SKYHOOK/PACKAGE`; the oldest first. */
+type LogOwners = ReadonlyMap<string, string>
+
+const nameOf = ({ skyhook, package: name }: LogOwner): string => `${skyhook}/${name}`
+
+async function readLogOwners(host: HostRoot): Promise<LogOwners> {
+  const document = parseJson((await host.readText(file)) ?? '{}')
+  if (!isObject(document)) return new Map()
+  return new Map(Object.entries(document).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}
+
+/** Does not wait for the disk. A failed write does not stop a step: the log has no owner then. */
+async function changeLogOwners(host: HostRoot, change: (owners: Map<string, string>) => void): Promise<void> {
+  await withLock(host, file, async () => {
+    const before = await readLogOwners(host)
+    const owners = new Map(before)
+    change(owners)
+    const text = JSON.stringify(Object.fromEntries([...owners].slice(-maxEntries)))
+    if (text === JSON.stringify(Object.fromEntries(before))) return
+    await host.writeFile(file, text, 0o600).catch(() => undefined)
+  })
+}
+
+/**
+ * Logs of interrupts, with the operator's names: `interrupts/<type>_<index>-<UTC time>.log` below the logs of the
+ * package's version. Each command has a log, and is its first line. The agent does not run the command: it calls
+ * systemd and logind over D-Bus. Their errors are in the `.log.err`.
+ */
+
+type Command = { readonly log: string; readonly line: string; readonly service?: string }
+
+function commandsOf({ type, services = [], alsoRestartAllServices }: MergedInterrupt): Command[] {
+  const logOf = (kind: typeof type, index: number): string => `interrupts/${interruptTypeNames[kind]}_${index}`
+  const readSettings = { log: logOf('restartAllServices', 0), line: 'systemctl restart systemd-sysctl.service' }
+  switch (type) {
+    case 'noop':
+      return []
+    case 'reboot':
+      return [{ log: logOf(type, 0), line: 'reboot' }]
+    case 'restartAllServices':
+      return [readSettings]
+    case 'service': {
+      const restarts = services.map((service, index) => {
+        return { log: logOf(type, index + 1), line: `systemctl restart ${service}`, service }
+      })
+      const reload = { log: logOf(type, 0), line: 'systemctl daemon-reload' }
+      return [reload, ...(alsoRestartAllServices ? [readSettings] : []), ...restarts]
+    }
+  }
+}
+
+/** `failureOf`: why a command failed, by the service that it restarts; undefined if it succeeded. */
+export async function writeInterruptLogs(
+  host: HostRoot,
+  folders: HostFolders,
+  { skyhook, name, version }: Pick<PackageInstance, 'skyhook' | 'name' | 'version'>,
+  interrupt: MergedInterrupt,
+  nowMs: number,
+  failureOf: (service: string | undefined) => string | undefined,
+): Promise<void> {
+  const dir = `${logDir(folders, skyhook)}/${name}/${version}`
+  for (const { log, line, service } of commandsOf(interrupt)) {
+    const files = await claimLogFiles(host, dir, log, nowMs, { skyhook, package: name })
+    await host.writeFile(files.stdout, `${line}\n`, 0o644)
+    const failure = failureOf(service)
+    if (failure !== undefined) await host.writeFile(files.stderr, `${failure}\n`, 0o644)
+    await pruneLogs(host, dir, log)
+  }
 }

@@ -3,8 +3,8 @@ import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { clipStart } from '../../schemas/plain-text.ts'
-import { cleanOutput } from './clean-output.ts'
 import { createMask } from './mask.ts'
+import { cleanOutput } from './output-reader.ts'
 
 export type TailLimits = { readonly lines: number; readonly characters: number }
 

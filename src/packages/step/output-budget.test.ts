@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { initialBudget, refilled, sampleBytes, spent } from './output-budget.ts'
+import { initialBudget, refilled, sampleBytes, spent } from './log-limit.ts'
 
 test('the first thousand lines are shown as they come', () => {
   const budget = spent(initialBudget(0), { lines: 999, bytes: 1 })

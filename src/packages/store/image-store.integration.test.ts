@@ -7,14 +7,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
-import type { Digest } from '../oci/digest.ts'
 import { type FakeRegistry, startFakeRegistry } from '../../../test/kit/registry/fake-registry.ts'
 import { turn, turnsUntil } from '../../../test/kit/event-loop.ts'
 import { fakeIndex, fakeSources } from '../../../test/kit/registry/registry-documents.ts'
 import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { ociIndexType } from '../oci/manifest.ts'
-import type { LoginProvider } from '../oci/read/login-provider.ts'
-import { parseReference } from '../oci/reference.ts'
+import type { LoginProvider } from '../oci/read/logins.ts'
+import { type Digest, parseReference } from '../oci/reference.ts'
 import {
   type EnsureOptions,
   type ImageStore,

@@ -8,11 +8,10 @@ import { type FakeRegistry, startFakeRegistry } from '../../../test/kit/registry
 import { turnsUntil } from '../../../test/kit/event-loop.ts'
 import { fakeSources } from '../../../test/kit/registry/registry-documents.ts'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
+import { digestOf, hexOf, parseReference } from '../oci/reference.ts'
 import { downloadLayers } from './unpack-download.ts'
 import type { Clock } from '../../schemas/clock.ts'
-import { digestOf, hexOf } from '../oci/digest.ts'
 import { ociLayerGzipType } from '../oci/manifest.ts'
-import { parseReference } from '../oci/reference.ts'
 import { resolveImage } from '../oci/read/pull.ts'
 import { createRegistryClient, type RegistryClient } from '../oci/read/registry.ts'
 

@@ -1,13 +1,12 @@
 import { createHash, type Hash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hexOf } from '../oci/digest.ts'
 import { ImageError, imageErrorCode } from '../oci/errors.ts'
 import type { Descriptor } from '../oci/manifest.ts'
 import { connectionError, type RegistryResponse } from '../oci/read/http.ts'
 import type { RegistryClient, RegistrySend } from '../oci/read/registry.ts'
 import type { OnReceived } from '../oci/read/retry.ts'
-import { formatReference, type ImageReference } from '../oci/reference.ts'
+import { formatReference, hexOf, type ImageReference } from '../oci/reference.ts'
 
 /** A verified layer on disk. */
 export type LayerFile = { readonly path: string; readonly descriptor: Descriptor }

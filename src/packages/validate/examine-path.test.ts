@@ -10,7 +10,7 @@ import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { readFolder, writeLayer } from '../oci/write/layer.ts'
 import { type BuiltImage, buildImage, writeLayoutArchive } from '../oci/write/layout.ts'
-import { examinePath } from './examine-path.ts'
+import { examinePath } from './examine.ts'
 
 const fixtures = join(import.meta.dirname, '../../../test/fixtures/packages')
 const root = createHostRoot('/', systemRandom)

@@ -3,15 +3,16 @@
  * agent's `skyhookd validate` and the command-line tool.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
 import type { Examined, Finding } from '../../schemas/finding.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
-import { pointerSegment, type Problem } from '../../schemas/validation.ts'
-import { ImageError } from '../oci/errors.ts'
-import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
-import { unpackPackage } from '../store/unpack.ts'
+import { type Problem, pointerSegment } from '../../schemas/validation.ts'
+import { counted } from '../../schemas/wording.ts'
 import { scriptsDir } from '../layout.ts'
+import { ImageError } from '../oci/errors.ts'
 import { loadPackage, stepPaths } from '../step/load-package.ts'
-import type { ArchivedImage } from './archive.ts'
+import { unpackPackage } from '../store/unpack.ts'
+import { type ArchivedImage, openArchive } from './archive.ts'
 
 /** The content of each path of the host from `root_dir/`: a hash, or the target of a link. */
 export type HostFiles = ReadonlyMap<string, string>
@@ -182,4 +183,96 @@ const remedies: Readonly<Partial<Record<ImageErrorCode, string>>> = {
   unavailable: 'try again later',
   'too-large': 'remove what the package does not need',
   'bad-image': 'put the package into /skyhook-package of an image, as `kubectl skyhook package build` does',
+}
+
+type PathPorts = {
+  /** Files of this machine. */
+  readonly root: HostRoot
+  /** Absolute path of a folder for temporarily unpacked content. */
+  readonly temporaryFolder: string
+}
+
+type PathExamination =
+  | { readonly outcome: 'examined'; readonly examined: readonly ExaminedPackage[] }
+  | { readonly outcome: 'not-found' }
+  /** A file that is neither config.json nor an archive. */
+  | { readonly outcome: 'not-a-package' }
+
+/**
+ * Examines a package at a path of this machine: its folder, its config.json, or an archive with an image. `subject` is
+ * the path as the user wrote it. Rejects only on a disk error.
+ */
+export async function examinePath(ports: PathPorts, path: string, subject: string): Promise<PathExamination> {
+  const { root } = ports
+  const stats = await root.stat(path)
+  if (stats === undefined) return { outcome: 'not-found' }
+  if (stats.isDirectory()) return { outcome: 'examined', examined: [await examineFolder(root, path, subject)] }
+  if (path.endsWith('/config.json')) {
+    const folder = subject.includes('/') ? subject.slice(0, subject.lastIndexOf('/')) : '.'
+    return { outcome: 'examined', examined: [await examineFolder(root, path.slice(0, -'/config.json'.length), folder)] }
+  }
+  if (!stats.isFile() || !(await isArchive(root, path))) return { outcome: 'not-a-package' }
+  return { outcome: 'examined', examined: await examineArchive(ports, path, subject) }
+}
+
+async function examineArchive(
+  { root, temporaryFolder }: PathPorts,
+  path: string,
+  subject: string,
+): Promise<ExaminedPackage[]> {
+  const workFolder = await root.makeUniqueFolder(`${temporaryFolder}/skyhook-validate-`, 0o700)
+  try {
+    const blobs = `${workFolder}/files`
+    await root.makeFolder(blobs, 0o700)
+    const images = await openArchive(await root.resolve(path), await root.resolve(blobs))
+    return await examineImages({ root, workFolder }, images, subject)
+  } catch (error) {
+    return [failedImage(subject, error)]
+  } finally {
+    await root.remove(workFolder)
+  }
+}
+
+const tarMagicOffset = 257
+
+/** Whether the file is a tar archive, plain or compressed with gzip or zstd, by its first bytes. */
+async function isArchive(root: HostRoot, path: string): Promise<boolean> {
+  const head = await root.readPart(path, 'start', 512)
+  return (
+    head.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b])) ||
+    head.subarray(0, 4).equals(Buffer.from([0x28, 0xb5, 0x2f, 0xfd])) ||
+    head.subarray(tarMagicOffset, tarMagicOffset + 5).toString('latin1') === 'ustar'
+  )
+}
+
+/** Finds files that several packages of one host install. */
+
+/** Adds a warning to each package that has a file of `root_dir/` with different content than an earlier package. */
+export function withSharedFiles(examined: readonly ExaminedPackage[]): readonly ExaminedPackage[] {
+  return examined.map((one, index) => ({
+    ...one,
+    findings: [...one.findings, ...examined.slice(0, index).flatMap((other) => findingOf(one, other) ?? [])],
+  }))
+}
+
+function findingOf(one: ExaminedPackage, other: ExaminedPackage): Finding | undefined {
+  if (one.package === undefined || other.package === undefined || one.package.name === other.package.name)
+    return undefined
+  const { hostFiles } = other.package
+  const paths = [...one.package.hostFiles]
+    .filter(([path, content]) => hostFiles.has(path) && hostFiles.get(path) !== content)
+    .map(([path]) => path)
+  const [path, ...more] = paths
+  if (path === undefined) return undefined
+  const also = more.length === 0 ? '' : `, as ${more.length === 1 ? 'does' : 'do'} ${counted(more.length, 'more file')}`
+  return {
+    severity: 'warning',
+    file: one.subject,
+    pointer: '',
+    message:
+      `root_dir${path} has different content in ${other.subject}${also}: ` +
+      'a host with both has the content of the last stage',
+    rule: 'root-dir/conflict',
+    remedy: 'ship the file in one package only, or rename it in one of them',
+  }
 }

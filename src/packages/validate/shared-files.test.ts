@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ExaminedPackage } from './examine.ts'
-import { withSharedFiles } from './shared-files.ts'
+import { type ExaminedPackage, withSharedFiles } from './examine.ts'
 
 const packageOf = (name: string, files: Readonly<Record<string, string>>, subject = name): ExaminedPackage => ({
   subject,

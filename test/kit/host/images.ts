@@ -1,8 +1,7 @@
 /** Registries and the image store of a simulated host: an image is there after some time, or fails for a while. */
-import { hexOf, type Digest } from '../../../src/packages/oci/digest.ts'
 import { ImageError } from '../../../src/packages/oci/errors.ts'
+import { type Digest, formatReference, hexOf, type ImageReference } from '../../../src/packages/oci/reference.ts'
 import type { ImageErrorCode } from '../../../src/schemas/catalogue/reason-codes.ts'
-import { formatReference, type ImageReference } from '../../../src/packages/oci/reference.ts'
 import type { ImageStore } from '../../../src/packages/store/image-store.ts'
 import { type Clock, sleep } from '../../../src/schemas/clock.ts'
 import type { Disk } from './disk.ts'

@@ -1,5 +1,5 @@
 /** Images of packages for simulated hosts: one script in each mode. */
-import { digestOf } from '../../../src/packages/oci/digest.ts'
+import { digestOf } from '../../../src/packages/oci/reference.ts'
 import type { SimulatedImage } from './images.ts'
 
 const stepOf = (path: string, isGuarded: boolean) => ({

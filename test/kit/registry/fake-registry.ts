@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { type Digest, digestOf } from '../../../src/packages/oci/digest.ts'
 import { ociConfigType, ociLayerGzipType, ociManifestType } from '../../../src/packages/oci/manifest.ts'
+import { type Digest, digestOf } from '../../../src/packages/oci/reference.ts'
 
 /** A registry for tests: the distribution API on loopback, in memory, which records every request. */
 export type FakeRegistry = {

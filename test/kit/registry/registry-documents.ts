@@ -1,7 +1,7 @@
 /** What a fake registry says and how its clients find it; no sockets. */
 import type { EndpointSources, RegistryRule } from '../../../src/packages/oci/read/endpoints.ts'
-import type { Digest } from '../../../src/packages/oci/digest.ts'
 import { ociIndexType, ociManifestType } from '../../../src/packages/oci/manifest.ts'
+import type { Digest } from '../../../src/packages/oci/reference.ts'
 
 /** Sources that ignore the machine of the test. */
 export function fakeSources(

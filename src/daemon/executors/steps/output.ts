@@ -1,7 +1,16 @@
 import { ignoreNotFound } from '../../../host/fs/missing.ts'
 import { readStepNote, type StepHost, stepFiles } from '../../../host/step/files.ts'
-import { afterCut, cutOf, cutWindowBytes, windowsOf } from '../../../packages/step/log-limit.ts'
-import { initialBudget, type OutputBudget, refilled, sampleBytes, spent } from '../../../packages/step/output-budget.ts'
+import {
+  afterCut,
+  cutOf,
+  cutWindowBytes,
+  initialBudget,
+  type OutputBudget,
+  refilled,
+  sampleBytes,
+  spent,
+  windowsOf,
+} from '../../../packages/step/log-limit.ts'
 import {
   createOutputReader,
   endOf,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseProviderConfig } from './config.ts'
-import { cacheKeys, formatRequest, loginsFor, parseResponse } from './response.ts'
+import { cacheKeys, formatRequest, loginsFor, parseResponse } from './provide.ts'
 
 const apiVersion = 'credentialprovider.kubelet.k8s.io/v1'
 const document = {

@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../../../../test/kit/files/temporary-folder.ts'
 import { systemRandom } from '../../../daemon/platform/system-clock.ts'
 import { type Credential, type Login, parseDockerConfig } from './credentials.ts'
-import type { LoginProvider, ProvidedLogins } from './login-provider.ts'
 import type { RegistryRule } from './endpoints.ts'
 import {
   fakeCaCert,
@@ -15,6 +14,7 @@ import {
 import { fakeIndex, fakeSources } from '../../../../test/kit/registry/registry-documents.ts'
 import { ociIndexType } from '../manifest.ts'
 import { downloadLayers } from '../../store/unpack-download.ts'
+import type { LoginProvider, ProvidedLogins } from './logins.ts'
 import { type SelectedImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'
 import { parseReference } from '../reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from './registry.ts'

@@ -1,5 +1,5 @@
-import { type Digest, digestOf } from '../digest.ts'
 import { ImageError } from '../errors.ts'
+import { type Digest, digestOf, formatReference, type ImageReference } from '../reference.ts'
 import type { RegistryResponse } from './http.ts'
 import {
   acceptedManifestTypes,
@@ -9,7 +9,6 @@ import {
   parseManifest,
   selectPlatform,
 } from '../manifest.ts'
-import { formatReference, type ImageReference } from '../reference.ts'
 import type { RegistryClient, RegistrySend } from './registry.ts'
 import { readBody } from './error-response.ts'
 

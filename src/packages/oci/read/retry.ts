@@ -1,7 +1,7 @@
 import { backoffMs } from '../../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../../schemas/clock.ts'
 import { ImageError } from '../errors.ts'
-import { minBytesPerSecond } from './time-limits.ts'
+import { minBytesPerSecond } from './http.ts'
 
 export type RetryOptions = {
   readonly clock: Clock

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Pack, pack } from 'tar-stream'
-import { addEntry, type EntryContent } from './archive.ts'
-import type { Digest } from '../digest.ts'
+import { type Header, type Pack, pack } from 'tar-stream'
 import { type Descriptor, ociLayerGzipType } from '../manifest.ts'
+import type { Digest } from '../reference.ts'
 
 /** One name in a layer. Paths are relative, without a slash at either end. Owner is always root and time the epoch. */
 export type LayerEntry =
@@ -106,4 +105,31 @@ function withFolders(entries: readonly LayerEntry[]): LayerEntry[] {
   }
   for (const entry of entries) all.set(entry.path, entry)
   return [...all.values()].sort((one, other) => (one.path < other.path ? -1 : 1))
+}
+
+/** Bytes in memory, or a file that must still have this size when it is read. */
+type EntryContent = Buffer | { readonly file: string; readonly sizeBytes: number }
+
+/**
+ * Adds one entry and waits until it is in the archive. The owner is root and the time the epoch, so that equal content
+ * gives equal bytes.
+ */
+export function addEntry(
+  archive: Pack,
+  header: Partial<Header> & { name: string; mode: number },
+  content: EntryContent = Buffer.alloc(0),
+): Promise<void> {
+  const complete = { uid: 0, gid: 0, mtime: new Date(0), ...header }
+  return new Promise((resolve, reject) => {
+    const done = (error?: Error | null) => (error ? reject(error) : resolve())
+    if (Buffer.isBuffer(content)) {
+      archive.entry(complete, content, done)
+      return
+    }
+    const sink = archive.entry({ ...complete, size: content.sizeBytes }, done)
+    sink.on('error', reject)
+    const source = createReadStream(content.file)
+    source.on('error', (error) => sink.destroy(error))
+    source.pipe(sink as unknown as NodeJS.WritableStream)
+  })
 }

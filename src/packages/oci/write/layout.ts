@@ -2,10 +2,9 @@ import { createWriteStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { pack } from 'tar-stream'
-import { addEntry } from './archive.ts'
-import { digestOf, hexOf } from '../digest.ts'
-import type { BuiltLayer } from './layer.ts'
+import { digestOf, hexOf } from '../reference.ts'
 import { type Descriptor, ociConfigType, ociIndexType, ociManifestType } from '../manifest.ts'
+import { addEntry, type BuiltLayer } from './layer.ts'
 
 /** Settings of an image with the names of the OCI image configuration. */
 export type ImageSettings = {

@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs'
-import type { Digest } from '../digest.ts'
 import { ImageError } from '../errors.ts'
+import { type Digest, formatReference, type ImageReference } from '../reference.ts'
 import { type Blob, type BuiltImage, rootBlob } from './layout.ts'
-import { formatReference, type ImageReference } from '../reference.ts'
 import type { RegistryClient, RegistrySend } from '../read/registry.ts'
 
 /**
