@@ -1,7 +1,7 @@
 import { openJournalFile } from '../host/fs/journal-file.ts'
 import { createUnits } from '../host/systemd/units.ts'
-import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
+import { findCordonManager } from '../kube/node-writer.ts'
 import { forEvictions } from '../kube/transport.ts'
 import { createPolicyWatch } from '../lease/policy-watch.ts'
 import { toWallMs, wallOffsetMs } from '../schemas/clock.ts'

@@ -10,9 +10,8 @@ import { plainExcerpt } from '../schemas/plain-text.ts'
 import { formatTime } from '../schemas/time.ts'
 import { isAlreadyExists, isNotFound } from './errors.ts'
 import { metadataOnlyAccept } from './objects.ts'
-import { createTokenBucket } from './rate.ts'
 import { retryTransient } from './retry.ts'
-import type { KubeTransport } from './transport.ts'
+import { createTokenBucket, type KubeTransport } from './transport.ts'
 
 export type EventTarget = {
   readonly apiVersion: string

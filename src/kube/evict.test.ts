@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { apiErrorFrom } from './errors.ts'
-import { evict, type EvictionOutcome } from './evict.ts'
-import { readBlockedDrain } from './admission-refusal.ts'
+import { type EvictionOutcome, evict, readBlockedDrain } from './evict.ts'
 import type { KubeTransport } from './transport.ts'
 
 /** Answers as a kube-apiserver gives them, of webhooks that answer with these codes. */

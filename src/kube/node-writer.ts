@@ -1,6 +1,6 @@
-import type { NodePatch, ObjectMeta } from '../schemas/kubernetes.ts'
+import type { KubernetesNode, NodePatch, ObjectMeta } from '../schemas/kubernetes.ts'
 import { isConflict, isNotFound } from './errors.ts'
-import { metadataOnlyAccept, type KubeObject } from './objects.ts'
+import { type KubeObject, metadataOnlyAccept } from './objects.ts'
 import type { KubeTransport } from './transport.ts'
 
 /** `resourceVersion`: what the patch was computed from; anything written since makes the whole patch a conflict. */
@@ -53,4 +53,45 @@ export async function patchNode(
     if (isNotFound(error)) return { outcome: 'gone', error }
     throw error
   }
+}
+
+/**
+ * The Node after a patch that the API server applied to exactly this version of it. `metadata`: from the server's
+ * answer.
+ */
+export function patchedNode(node: KubernetesNode, patch: NodePatch, metadata: ObjectMeta): KubernetesNode {
+  const { unschedulable, taints, conditions, removedConditions } = patch
+  const replaced = new Set([...conditions.map(({ type }) => type), ...removedConditions])
+  return {
+    ...node,
+    metadata,
+    spec: { ...node.spec, ...(unschedulable !== undefined && { unschedulable }), ...(taints && { taints }) },
+    status: {
+      ...node.status,
+      conditions: [...(node.status?.conditions ?? []).filter(({ type }) => !replaced.has(type)), ...conditions],
+    },
+  }
+}
+
+type FieldSet = { readonly [field: string]: FieldSet }
+type ManagedFieldsEntry = { readonly manager?: string; readonly fieldsV1?: FieldSet }
+type ObjectWithManagedFields = KubeObject & {
+  readonly metadata: KubeObject['metadata'] & { readonly managedFields?: readonly ManagedFieldsEntry[] }
+}
+
+/**
+ * The field manager that owns a Node's `spec.unschedulable`; undefined for our own (they start with
+ * `ownManagerPrefix`) and where none is recorded. An uncordon is never recorded: a field that is gone has no owner.
+ */
+export async function findCordonManager(
+  transport: KubeTransport,
+  path: string,
+  ownManagerPrefix: string,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const { metadata } = await transport.json<ObjectWithManagedFields>('GET', path, { signal })
+  return metadata.managedFields?.find(
+    ({ manager, fieldsV1 }) =>
+      manager?.startsWith(ownManagerPrefix) === false && fieldsV1?.['f:spec']?.['f:unschedulable'] !== undefined,
+  )?.manager
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { KubernetesNode } from '../schemas/kubernetes.ts'
-import { patchedNode } from './patched-node.ts'
+import { patchedNode } from './node-writer.ts'
 
 const ready = { type: 'Ready', status: 'True' } as const
 const ours = { type: 'skyhook.nvidia.com/s/NotReady', status: 'True' } as const

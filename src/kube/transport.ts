@@ -1,11 +1,10 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { createSecureContext } from 'node:tls'
-import { sleep, type Clock } from '../schemas/clock.ts'
+import { type Clock, sleep } from '../schemas/clock.ts'
 import type { Credentials, Identity } from './credentials.ts'
 import { apiErrorFrom, isUnauthorized, NoResponseError } from './errors.ts'
-import { exchange, readText, type ExchangeLimits } from './exchange.ts'
-import { createTokenBucket } from './rate.ts'
+import { type ExchangeLimits, exchange, readText } from './exchange.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>
@@ -238,4 +237,23 @@ function queryString(query: Query | undefined): string {
 function isUntrusted(error: unknown): boolean {
   const cause = error instanceof NoResponseError ? error.cause : undefined
   return cause instanceof Error && 'code' in cause && /CERT|SIGNATURE|ISSUER/.test(String(cause.code))
+}
+
+/** A token bucket: `burst` at once, then `perSecond`. */
+type TokenBucket = {
+  /** Takes one token and returns how many ms the caller has to wait for it. `nowMs` is monotonic. */
+  take(nowMs: number): number
+}
+
+export function createTokenBucket(perSecond: number, burst: number): TokenBucket {
+  let tokens = burst
+  let lastRefillMs: number | undefined
+  return {
+    take(nowMs) {
+      if (lastRefillMs !== undefined) tokens = Math.min(burst, tokens + ((nowMs - lastRefillMs) / 1000) * perSecond)
+      lastRefillMs = nowMs
+      tokens -= 1
+      return tokens >= 0 ? 0 : (-tokens / perSecond) * 1000
+    },
+  }
 }

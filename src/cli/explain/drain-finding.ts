@@ -1,6 +1,6 @@
 /** Which pods keep the node from being drained, and why. */
+import { type AdmissionRefusal, readBlockedDrain } from '../../kube/evict.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { type AdmissionRefusal, readBlockedDrain } from '../../kube/admission-refusal.ts'
 import { hasMark, readCameBack } from '../../stages/drain/drain.ts'
 import { groupPods } from '../../stages/drain/pods.ts'
 import type { SkyhookView, StageSettings } from '../../stages/model/snapshot.ts'

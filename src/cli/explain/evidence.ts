@@ -2,7 +2,7 @@
  * What only the host knows, from the reports of its agent: reasons on the Node, and Events. Both may be old, edited or
  * gone. A report is used if nothing contradicts it, first of all one that an Event confirms.
  */
-import { readBlockedDrain } from '../../kube/admission-refusal.ts'
+import { readBlockedDrain } from '../../kube/evict.ts'
 import { gateNames } from '../../schemas/catalogue/gates.ts'
 import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
 import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'

@@ -1,6 +1,5 @@
 import { WatchBehindError } from '../../kube/errors.ts'
-import { patchNode } from '../../kube/node-writer.ts'
-import { patchedNode } from '../../kube/patched-node.ts'
+import { patchedNode, patchNode } from '../../kube/node-writer.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { NodeSource } from '../state/node.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isConflict, NoResponseError } from '../../../src/kube/errors.ts'
+import { findCordonManager } from '../../../src/kube/node-writer.ts'
 import { forEvictions } from '../../../src/kube/transport.ts'
-import { findCordonManager } from '../../../src/kube/cordon-manager.ts'
 import { Refusal } from './refusals.ts'
 import { createLease, createNode, leasesPath, merge, namesOf, nodesPath, sampleServer } from './sample-server.ts'
 

@@ -1,8 +1,13 @@
 /** A client of the simulated server: the agent's transport, with what can happen to it on the way. */
+import {
+  type CompletedRequest,
+  createTokenBucket,
+  type KubeRequestOptions,
+  type KubeTransport,
+  type Method,
+} from '../../../src/kube/transport.ts'
 import { type Clock, type Random, sleep } from '../../../src/schemas/clock.ts'
 import { apiErrorFrom, NoResponseError } from '../../../src/kube/errors.ts'
-import { createTokenBucket } from '../../../src/kube/rate.ts'
-import type { CompletedRequest, KubeRequestOptions, KubeTransport, Method } from '../../../src/kube/transport.ts'
 import type { Fault } from './faults.ts'
 import type { Answer } from './refusals.ts'
 import { queryOf, routedRequest, type SimRequest } from './request.ts'
