@@ -3,7 +3,7 @@ import { allAgents, countsOf, nodeReporting, skyhookWith, spec } from '../../tes
 import { listedSlot } from '../../test/kit/slots/listed-slot.ts'
 import type { Ledger, LedgerScope } from '../lease/ledger.ts'
 import { skyhookScope } from '../lease/names.ts'
-import { batchBeside } from '../lease/policy/batch-state.ts'
+import { batchBeside } from '../lease/policy/batch.ts'
 import type { Slot } from '../lease/slot.ts'
 import { ignoreLabel, resetBatchesKey } from '../schemas/annotations.ts'
 import type { BatchState } from '../schemas/batch-state.ts'

@@ -2,14 +2,15 @@
 import type { Ledger } from '../lease/ledger.ts'
 import { skyhookScope } from '../lease/names.ts'
 import {
+  type BatchVerdict,
   batchAfterCompletion,
   batchBeside,
   batchOfNextRollout,
   batchUnder,
   batchWaiting,
   firstBatch,
-} from '../lease/policy/batch-state.ts'
-import { type BatchVerdict, judgeBatch } from '../lease/policy/batch.ts'
+  judgeBatch,
+} from '../lease/policy/batch.ts'
 import { type Compartment, compartmentsOf } from '../lease/policy/compartments.ts'
 import { ceilingOf } from '../lease/rule.ts'
 import { countsTowards, type Slot } from '../lease/slot.ts'

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
-import type { Ledger } from '../lease/ledger.ts'
-import { selectorHash } from '../lease/selector-hash.ts'
+import { type Ledger, selectorHash } from '../lease/ledger.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 import {
   type DampedCount,

@@ -1,5 +1,4 @@
-import type { Ledger, LedgerScope } from '../lease/ledger.ts'
-import { selectorHash } from '../lease/selector-hash.ts'
+import { type Ledger, type LedgerScope, selectorHash } from '../lease/ledger.ts'
 import { type RolloutTimes, readSlotTimes, withSlotTime } from '../lease/slot-times.ts'
 import type { Lease } from '../lease/slot.ts'
 import type { BatchState } from '../schemas/batch-state.ts'

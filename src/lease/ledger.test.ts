@@ -1,10 +1,20 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
 import type { SimObject } from '../../test/kit/api-server/versions.ts'
-import { countedScope, queueIn, agentsIn, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
+import type { LabelSelector } from '../schemas/kubernetes.ts'
+import {
+  agentsIn,
+  countedScope,
+  type Ledger,
+  ledgerAnnotation,
+  queueIn,
+  readLedger,
+  selectorHash,
+  writeLedger,
+} from './ledger.ts'
 import { ledgerLabels, ledgerName, skyhookScope } from './names.ts'
 import { effectiveLimit } from './rule.ts'
-import { listScope, type Leases } from './slot-reads.ts'
+import { type Leases, listScope } from './slot-reads.ts'
 import type { Lease } from './slot.ts'
 
 const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
@@ -175,5 +185,43 @@ describe('writeLedger', () => {
     await expect(writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).rejects.toMatchObject({
       status: 403,
     })
+  })
+})
+
+describe('selectorHash', () => {
+  test.each<[string, LabelSelector | undefined, LabelSelector | undefined]>([
+    ['an absent and an empty selector', undefined, {}],
+    ['empty parts', {}, { matchLabels: {}, matchExpressions: [] }],
+    ['labels in another order', { matchLabels: { a: '1', b: '2' } }, { matchLabels: { b: '2', a: '1' } }],
+    [
+      'requirements and values in another order',
+      {
+        matchExpressions: [
+          { key: 'a', operator: 'Exists' },
+          { key: 'b', operator: 'In', values: ['x', 'y'] },
+        ],
+      },
+      {
+        matchExpressions: [
+          { key: 'b', operator: 'In', values: ['y', 'x'] },
+          { key: 'a', operator: 'Exists', values: [] },
+        ],
+      },
+    ],
+  ])('the hash of a selector is the same for %s', (_, one, other) => {
+    expect(selectorHash(one)).toBe(selectorHash(other))
+    expect(selectorHash(one)).toMatch(/^[0-9a-f]{16}$/)
+  })
+
+  test.each<[string, LabelSelector, LabelSelector]>([
+    ['a label that must be empty and no label at all', { matchLabels: { a: '' } }, {}],
+    ['another value', { matchLabels: { a: '1' } }, { matchLabels: { a: '2' } }],
+    [
+      'another operator',
+      { matchExpressions: [{ key: 'a', operator: 'Exists' }] },
+      { matchExpressions: [{ key: 'a', operator: 'DoesNotExist' }] },
+    ],
+  ])('the hash of a selector differs for %s', (_, one, other) => {
+    expect(selectorHash(one)).not.toBe(selectorHash(other))
   })
 })

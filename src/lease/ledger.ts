@@ -7,14 +7,16 @@ import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import { getIfExists } from '../kube/get.ts'
 import { apiGroup, leaseTypeMeta, skyhookTypeMeta } from '../schemas/api.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
+import { sha256Hex } from '../schemas/canonical-json.ts'
 import { isEqual } from '../schemas/equal.ts'
 import { isObject, parseJson } from '../schemas/json.ts'
-import type { ObjectMeta } from '../schemas/kubernetes.ts'
+import type { LabelSelector, ObjectMeta } from '../schemas/kubernetes.ts'
 import { ownValue } from '../schemas/own-value.ts'
-import type { RolloutTimes } from './slot-times.ts'
+import { perObject } from '../schemas/per-object.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
-import { leasesPathOf, type Leases } from './slot-reads.ts'
-import { microTime, type Lease } from './slot.ts'
+import { type Leases, leasesPathOf } from './slot-reads.ts'
+import type { RolloutTimes } from './slot-times.ts'
+import { type Lease, microTime } from './slot.ts'
 import type { Queue } from './waiting.ts'
 
 /** What was counted in one compartment; `''` is that of a Skyhook without a policy. */
@@ -251,3 +253,18 @@ function isLedger(value: unknown): value is Ledger {
     )
   )
 }
+
+/**
+ * 16 hex digits that are equal for selectors that select the same by their form: order of labels, requirements and
+ * values does not matter, absent and empty are one. The ledger carries it, so that nobody takes a percentage of nodes
+ * that another selector matched.
+ */
+export const selectorHash = (selector: LabelSelector = {}): string => hashOf(selector)
+
+const hashOf = perObject((selector: LabelSelector): string => {
+  const labels = Object.entries(selector.matchLabels ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
+  const expressions = (selector.matchExpressions ?? [])
+    .map(({ key, operator, values = [] }) => JSON.stringify([key, operator, values.toSorted()]))
+    .toSorted()
+  return sha256Hex(JSON.stringify([labels, expressions])).slice(0, 16)
+})

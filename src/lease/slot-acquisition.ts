@@ -1,8 +1,9 @@
 /** The requests for a slot: a LIST that admits, then a CREATE; and the same question again before the first step. */
 import { isPastWork } from '../schemas/skyhook.ts'
-import { admit, type Asking, fullReason, ownSlotsIn, refusalOf, unreleasedReason } from './admission.ts'
+import { type Admission, type Asking, admit, fullReason, ownSlotsIn, refusalOf, unreleasedReason } from './admission.ts'
+import { controlPlaneScope } from './names.ts'
 import { type AcquireOutcome, create, tryList } from './slot-creation.ts'
-import { listScope, type Leases, type ScopeListing } from './slot-reads.ts'
+import { type Leases, listScope, listWithControlPlane, type ScopeListing } from './slot-reads.ts'
 import { isHeldBy, type Slot, type SlotProgress } from './slot.ts'
 import { type Held, type Lost, releaseDuplicates, type Unknown } from './slots.ts'
 
@@ -32,7 +33,7 @@ export async function acquire(leases: Leases, request: SlotRequest, signal?: Abo
 }
 
 /** Creates what the listing admits. Safe to repeat with a new listing. */
-export async function take(
+async function take(
   leases: Leases,
   request: SlotRequest,
   listing: ScopeListing,
@@ -57,7 +58,7 @@ export async function take(
   }
 }
 
-export const waiting = (reason: string, listing: ScopeListing): AcquireOutcome => ({
+const waiting = (reason: string, listing: ScopeListing): AcquireOutcome => ({
   outcome: 'waiting',
   reason,
   listing,
@@ -84,3 +85,38 @@ export async function confirm(
   const reason = refusalOf(listing, { own, duplicates }, request)
   return reason === undefined ? { outcome: 'held', slot: own } : { outcome: 'yield', slot: own, reason }
 }
+
+/** The control plane's slot: one node of the whole cluster at a time, whatever Skyhook works on it. */
+
+/**
+ * Asks for a Skyhook's slot for work that starts with taking a node of the control plane out of service: it needs the
+ * control plane's slot first. Nothing is created unless one LIST admits both, so that no node holds the control plane's
+ * slot without a slot of its Skyhook. `missing` names the slot that was not granted.
+ */
+export async function acquireWithControlPlane(
+  leases: Leases,
+  request: SlotRequest,
+  signal?: AbortSignal,
+): Promise<{
+  readonly controlPlane: Slot | undefined
+  readonly answer: AcquireOutcome
+  readonly missing: 'control-plane' | 'skyhook' | undefined
+}> {
+  const guard: SlotRequest = { ...request, ...controlPlaneAsking, unansweredIndex: undefined }
+  const listed = await tryList(() => listWithControlPlane(leases, request.scope, signal), signal)
+  if ('error' in listed) return { controlPlane: undefined, answer: listed, missing: 'skyhook' }
+  const { ofSkyhook, ofControlPlane } = listed
+  const verdict = admit(ofSkyhook, request)
+  if (verdict.verdict === 'wait')
+    return { controlPlane: undefined, answer: waiting(verdict.reason, ofSkyhook), missing: 'skyhook' }
+  const guarded = await take(leases, guard, ofControlPlane, signal)
+  if (guarded.outcome !== 'held') return { controlPlane: undefined, answer: guarded, missing: 'control-plane' }
+  const answer = await take(leases, request, ofSkyhook, signal)
+  return { controlPlane: guarded.slot, answer, missing: answer.outcome === 'held' ? undefined : 'skyhook' }
+}
+
+/** How a node asks for the control plane's slot. */
+export const controlPlaneAsking = {
+  scope: controlPlaneScope,
+  admissionFrom: (): Admission => ({ limit: 1 }),
+} as const

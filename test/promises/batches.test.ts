@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ledgerAnnotation } from '../../src/lease/ledger.ts'
 import { bootstrapScope, indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
-import { firstBatch } from '../../src/lease/policy/batch-state.ts'
+import { firstBatch } from '../../src/lease/policy/batch.ts'
 import { readStrategy } from '../../src/lease/policy/strategy.ts'
 import { newLease } from '../../src/lease/slot.ts'
 import { journalKey, statusKey } from '../../src/schemas/annotations.ts'

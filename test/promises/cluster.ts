@@ -1,8 +1,7 @@
 /** What rules read from the simulated cluster: Nodes and their hosts, Skyhooks, slots, budgets. */
+import { ledgerAnnotation, selectorHash } from '../../src/lease/ledger.ts'
 import { type Allowed, allowedJoining, allowedOf, type Terms } from './allowed.ts'
 import { bootstrapScope, controlPlaneScope, labelKeys, ledgerName, skyhookScope } from '../../src/lease/names.ts'
-import { ledgerAnnotation } from '../../src/lease/ledger.ts'
-import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
 import { cordonKey } from '../../src/schemas/annotations.ts'
 import { isObject, type JsonObject, parseJson } from '../../src/schemas/json.ts'

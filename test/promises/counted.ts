@@ -2,7 +2,7 @@
  * While some agent could count, the Skyhooks that nodes work on are counted: by the ledger and the generation in the
  * status that are committed, whoever is elected and whatever runs there.
  */
-import { selectorHash } from '../../src/lease/selector-hash.ts'
+import { selectorHash } from '../../src/lease/ledger.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import type { Host, World } from './facts.ts'

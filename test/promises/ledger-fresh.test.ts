@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { selectorHash } from '../../src/lease/ledger.ts'
 import { ledgerLabels, ledgerName } from '../../src/lease/names.ts'
-import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { ledgerFresh } from './ledger-fresh.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 

@@ -1,5 +1,5 @@
 /** While a census lives and reaches the API server for two minutes, what it has published is what the Nodes are. */
-import { selectorHash } from '../../src/lease/selector-hash.ts'
+import { selectorHash } from '../../src/lease/ledger.ts'
 import { isSelected, lacksPolicy, ledgerOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Promised } from './promised.ts'

@@ -8,9 +8,9 @@ import {
   compartmentOf,
   stopReason,
 } from '../../lease/budget/budget.ts'
-import { controlPlaneAsking } from '../../lease/control-plane.ts'
 import { bootstrapScope, controlPlaneScope, isScopeOf, labelKeys, type Scope, skyhookScope } from '../../lease/names.ts'
 import type { Limit } from '../../lease/rule.ts'
+import { controlPlaneAsking } from '../../lease/slot-acquisition.ts'
 import { countsTowards, isHeldBy, type Lease, type Slot } from '../../lease/slot.ts'
 import { type SlotPhase, slotPhases } from '../../schemas/skyhook.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'

@@ -1,7 +1,12 @@
-import { acquireWithControlPlane, controlPlaneAsking } from '../../lease/control-plane.ts'
+import {
+  acquire,
+  acquireWithControlPlane,
+  confirm,
+  controlPlaneAsking,
+  type SlotRequest,
+} from '../../lease/slot-acquisition.ts'
 import type { Slot } from '../../lease/slot.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
-import { acquire, confirm, type SlotRequest } from '../../lease/slot-acquisition.ts'
 import { type AcquireOutcome, createRecoverySlot } from '../../lease/slot-creation.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../../schemas/budget.ts'

@@ -6,8 +6,15 @@ import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { skyhookScope } from '../names.ts'
 import type { Slot } from '../slot.ts'
 import { admissibleIndices } from '../rule.ts'
-import { batchLimit, judgeBatch, type OpenBatch } from './batch.ts'
-import { batchAfterCompletion, batchOfNextRollout, batchUnder, firstBatch } from './batch-state.ts'
+import {
+  batchAfterCompletion,
+  batchLimit,
+  batchOfNextRollout,
+  batchUnder,
+  firstBatch,
+  judgeBatch,
+  type OpenBatch,
+} from './batch.ts'
 import { readStrategy } from './strategy.ts'
 
 const scope = skyhookScope({ name: 'web', uid: 'uid-web' }, 'prod')

@@ -2,7 +2,7 @@
  * One node in the lines for the slots of one Skyhook, on a simulated API server. Time passes, other nodes act and the
  * census counts only when the test says so.
  */
-import { type Ledger, ledgerAnnotation } from '../../../src/lease/ledger.ts'
+import { type Ledger, ledgerAnnotation, selectorHash } from '../../../src/lease/ledger.ts'
 import {
   bootstrapScope,
   controlPlaneScope,
@@ -16,9 +16,8 @@ import {
   skyhookScope,
   slotLabels,
 } from '../../../src/lease/names.ts'
-import { firstBatch } from '../../../src/lease/policy/batch-state.ts'
+import { firstBatch } from '../../../src/lease/policy/batch.ts'
 import { readStrategy } from '../../../src/lease/policy/strategy.ts'
-import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { type Leases, leasesPathOf, listScope, type ScopeListing } from '../../../src/lease/slot-reads.ts'
 import { hashFraction } from '../../../src/lease/waiting.ts'
 import { createSlotLine, type Denied } from '../../../src/daemon/slots/slot-line.ts'

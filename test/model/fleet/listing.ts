@@ -1,7 +1,7 @@
 /** What a consistent LIST of a scope shows a node, and what the product's admission says to it. */
 import { limitOf } from '../../../src/lease/budget/budget.ts'
 import { admit, type Admission, type Asking, refusalOf } from '../../../src/lease/admission.ts'
-import { controlPlaneAsking } from '../../../src/lease/control-plane.ts'
+import { controlPlaneAsking } from '../../../src/lease/slot-acquisition.ts'
 import type { ScopeListing } from '../../../src/lease/slot-reads.ts'
 import { isHeldBy, type NodeIdentity, type Slot } from '../../../src/lease/slot.ts'
 import { leaseOf, scopes } from './book.ts'
