@@ -1,9 +1,9 @@
 import { NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
+import { isRuntimeUnit } from '../../host/kubelet/process.ts'
 import { isShuttingDown, reboot } from '../../host/systemd/reboot.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { agentFolder } from '../../host/fs/journal-file.ts'
-import { isRuntimeUnit } from '../../host/kubelet/units.ts'
 import {
   confirmRestart,
   readInvocation,

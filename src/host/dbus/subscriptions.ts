@@ -1,7 +1,6 @@
+import type { MessageHeader, ReceivedMessage } from './framing.ts'
 import type { BusCall, BusSignal, SignalMatch } from './messages.ts'
 import { BusError } from './errors.ts'
-import type { ReceivedMessage } from './framing.ts'
-import type { MessageHeader } from './header.ts'
 import { decodeBody, messageType } from './wire.ts'
 
 export const busDriver = {

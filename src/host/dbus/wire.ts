@@ -6,8 +6,7 @@
 import DBusBuffer from 'dbus-next/lib/dbus-buffer.js'
 import { marshallMessage, messageToJsFmt } from 'dbus-next/lib/marshall-compat.js'
 import { Message } from 'dbus-next/lib/message-type.js'
-import type { ReceivedMessage } from './framing.ts'
-import { bigEndian, littleEndian, type MessageFields } from './header.ts'
+import { bigEndian, littleEndian, type MessageFields, type ReceivedMessage } from './framing.ts'
 
 export const messageType = { methodCall: 1, methodReturn: 2, error: 3, signal: 4 } as const
 

@@ -1,8 +1,18 @@
 /** Content of files as bytes, in pieces: packages may carry large binaries, and the agent's memory is small. */
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { copyFile as copyContent, type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises'
+import {
+  copyFile as copyContent,
+  type FileHandle,
+  lstat,
+  open,
+  readlink,
+  rename,
+  symlink,
+  unlink,
+} from 'node:fs/promises'
 import { withPath } from './error-path.ts'
+import { ignoreNotFound } from './missing.ts'
 import { namingTarget, temporaryName } from './temporary.ts'
 
 const chunkBytes = 256 << 10
@@ -154,5 +164,27 @@ async function* readChunks(path: string): AsyncGenerator<Buffer> {
     }
   } finally {
     await file.close()
+  }
+}
+
+/** The target of a symbolic link; undefined for everything else and for a missing path. */
+export async function readLink(path: string): Promise<string | undefined> {
+  const stats = await lstat(path).catch(ignoreNotFound)
+  return stats?.isSymbolicLink() ? await readlink(path) : undefined
+}
+
+/** Makes `path` a link to `target`. A file or link in its place is replaced in one go; rejects where a folder is. */
+export async function replaceLink(path: string, target: string, token: string): Promise<void> {
+  const existing = await lstat(path).catch(ignoreNotFound)
+  if (existing?.isSymbolicLink() && (await readlink(path)) === target) return
+  const temporary = temporaryName(path, token)
+  await symlink(target, temporary).catch((error: unknown) => {
+    throw namingTarget(error, temporary, path)
+  })
+  try {
+    await rename(temporary, path)
+  } catch (error) {
+    await unlink(temporary).catch(() => {})
+    throw namingTarget(error, temporary, path)
   }
 }

@@ -12,9 +12,18 @@ import { link, lstat, mkdir, mkdtemp, open, readdir, rename, rmdir } from 'node:
 import { posix } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
 import { copyTree, syncTree, type TreeCopy } from './copy-tree.ts'
-import { copyFile, readFlags, readFrom, readPart, replaceBytes, replaceFile, sha256OfFile } from './file-content.ts'
+import {
+  copyFile,
+  readFlags,
+  readFrom,
+  readLink,
+  readPart,
+  replaceBytes,
+  replaceFile,
+  replaceLink,
+  sha256OfFile,
+} from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
-import { readLink, replaceLink } from './links.ts'
 import { ignoreNotFound } from './missing.ts'
 import { newTemporaryToken } from './temporary.ts'
 import { describeTree, readTree, removeTree, type TreeEntry } from './tree.ts'

@@ -1,11 +1,10 @@
 /** The kubelet of this host as systemd runs it: its command line and its variables. */
 import type { Variant } from 'dbus-next/lib/variant.js'
-import type { BusCall } from '../dbus/messages.ts'
 import { BusError } from '../dbus/errors.ts'
+import type { BusCall } from '../dbus/messages.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import type { HostRoot } from '../fs/host-root.ts'
 import { unitPath } from '../systemd/unit-properties.ts'
-import { kubeletUnits } from './units.ts'
 
 export type KubeletProcess = {
   /** Program and arguments of the running process. */
@@ -85,4 +84,32 @@ async function readProperty(
     if (error instanceof BusError) return undefined // no such unit, or systemd cannot load it
     throw error
   }
+}
+
+/** Units of the kubelet and of the container runtime, as distributions of Kubernetes name them. */
+
+/** The main process is the kubelet: its command line has the kubelet's flags. */
+export const kubeletUnits: readonly string[] = ['kubelet.service', 'snap.kubelet-eks.daemon.service']
+
+/** The kubelet is a part or a child of the main process. */
+const bundledKubeletUnits = ['rke2-server.service', 'rke2-agent.service', 'k0scontroller.service', 'k0sworker.service']
+
+const containerRuntimeUnits = [
+  'containerd.service',
+  'crio.service',
+  'cri-o.service',
+  'docker.service',
+  'cri-docker.service',
+  'cri-dockerd.service',
+]
+
+const runtimeUnits: ReadonlySet<string> = new Set([...kubeletUnits, ...bundledKubeletUnits, ...containerRuntimeUnits])
+/** k3s.service, k3s-agent.service, and k3s-NAME.service where k3s was installed with INSTALL_K3S_NAME. */
+const k3sUnit = /^k3s(?:-.+)?\.service$/
+/** Such as snap.microk8s.daemon-kubelite.service, snap.k8s.kubelet.service and snap.docker.dockerd.service. */
+const snapUnit = /^snap\..*(?:kubelet|kubelite|containerd|docker).*\.service$/
+
+/** Whether the unit runs a kubelet or a container runtime: after its restart the kubelet reports Ready too early. */
+export function isRuntimeUnit(unit: string): boolean {
+  return runtimeUnits.has(unit) || k3sUnit.test(unit) || snapUnit.test(unit)
 }

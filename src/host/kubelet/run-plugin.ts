@@ -18,7 +18,7 @@ import {
   type UnitProperty,
   variableNamePattern,
 } from '../systemd/unit-properties.ts'
-import { endOfUnit, stepEndOf } from '../systemd/unit-end.ts'
+import { endOfUnit, stepEndOf } from '../systemd/unit-state.ts'
 import { createUnits, type Units } from '../systemd/units.ts'
 import type { EnvironmentFile } from './process.ts'
 

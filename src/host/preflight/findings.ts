@@ -1,4 +1,5 @@
 /** What makes a host unfit, from facts about it. Pure. */
+import { clip, harmlessJson } from '../../schemas/plain-text.ts'
 import { systemdVersionNumber } from '../../schemas/systemd-version.ts'
 import { type HostFacts, whyNoReboot } from './facts.ts'
 
@@ -167,3 +168,32 @@ export function whyUnfit(findings: readonly Finding[]): string | undefined {
   const errors = findings.filter(({ severity }) => severity === 'error')
   return errors.length === 0 ? undefined : errors.map(({ message, remedy }) => `${message}. ${remedy}`).join('; ')
 }
+
+/** What the preflight found, as it is published on the Node. Pure. */
+
+export const maxReportBytes = 2048
+const maxTextLength = 128
+
+/** JSON of at most 2 KiB: findings that do not fit are left out from the end, and counted. */
+export function hostReport(facts: HostFacts, findings: readonly Finding[]): string {
+  const { mount } = facts.copyDirRoot
+  const host = {
+    systemd: cut(facts.systemd),
+    bus: cut(facts.bus),
+    cgroup: facts.cgroup,
+    kernel: cut(facts.kernel),
+    container: facts.container === 'unreadable' ? undefined : cut(facts.container?.manager),
+    os: cut(facts.os),
+    selinux: facts.selinux,
+    copyDirRoot: mount && { fileSystem: cut(mount.fileSystem), flags: cut(mount.options.join(',')) },
+  }
+  for (let shown = findings.length; ; shown--) {
+    const omitted = findings.length - shown
+    const report = { ...host, findings: findings.slice(0, shown), ...(omitted > 0 && { omittedFindings: omitted }) }
+    const text = harmlessJson(JSON.stringify(report))
+    if (shown === 0 || Buffer.byteLength(text) <= maxReportBytes) return text
+  }
+}
+
+const cut = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : clip(text, maxTextLength)

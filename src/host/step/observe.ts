@@ -1,9 +1,8 @@
 /** The state of an attempt of a step: running, ended and how, or absent. */
 import type { StepEnd } from '../../schemas/step-end.ts'
+import { endOfUnit, isLive, stepEndOf } from '../systemd/unit-state.ts'
 import { stepFiles, type StepHost } from './files.ts'
-import { endOfUnit, stepEndOf } from '../systemd/unit-end.ts'
 import { readResultRecord, type StepRecord } from './result-record.ts'
-import { isLive } from '../systemd/unit-state.ts'
 
 /** What the caller knows about the attempt; a record that does not match it is ignored. */
 export type StepIdentity = {

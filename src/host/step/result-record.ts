@@ -6,7 +6,7 @@
  */
 import { dirname } from 'node:path'
 import type { HostRoot } from '../fs/host-root.ts'
-import type { UnitEnd } from '../systemd/unit-end.ts'
+import type { UnitEnd } from '../systemd/unit-state.ts'
 
 export type StepRecord = UnitEnd & {
   readonly attempt: string

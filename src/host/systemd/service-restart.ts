@@ -9,8 +9,7 @@
 import { type Clock, sleep } from '../../schemas/clock.ts'
 import { counted } from '../../schemas/wording.ts'
 import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
-import { endOfUnit } from './unit-end.ts'
-import type { UnitSnapshot } from './unit-state.ts'
+import { endOfUnit, type UnitSnapshot } from './unit-state.ts'
 import type { Units } from './units.ts'
 
 export type RestartOutcome =

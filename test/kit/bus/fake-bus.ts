@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createMessageReader } from '../../../src/host/dbus/framing.ts'
-import type { MessageHeader } from '../../../src/host/dbus/header.ts'
+import { createMessageReader, type MessageHeader } from '../../../src/host/dbus/framing.ts'
 import { decodeBody, encodeMessage, messageType, type OutgoingMessage } from '../../../src/host/dbus/wire.ts'
 
 /** A call as the fake received it. */

@@ -1,6 +1,6 @@
 /** The recorder of a step's result (src/host/step/result-record.ts), as it acts on a simulated host. */
 import { dirname } from 'node:path'
-import type { UnitEnd } from '../../../src/host/systemd/unit-end.ts'
+import type { UnitEnd } from '../../../src/host/systemd/unit-state.ts'
 import type { Disk } from './disk.ts'
 import type { FileNode, FolderNode } from './inodes.ts'
 

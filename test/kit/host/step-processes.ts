@@ -1,5 +1,5 @@
 /** The processes of steps on a simulated host: what a script decides, timeouts, TERM and KILL, and the recorder. */
-import { stepEndOf, type UnitEnd } from '../../../src/host/systemd/unit-end.ts'
+import { stepEndOf, type UnitEnd } from '../../../src/host/systemd/unit-state.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
 import type { Disk } from './disk.ts'
 import type { HostEvent, HostStep } from './observer.ts'

@@ -1,6 +1,6 @@
 /** A unit of a simulated systemd. */
 import { constants } from 'node:os'
-import type { UnitEnd } from '../../../src/host/systemd/unit-end.ts'
+import type { UnitEnd } from '../../../src/host/systemd/unit-state.ts'
 import type { HostStep } from './observer.ts'
 import type { UnitRequest } from './unit-request.ts'
 

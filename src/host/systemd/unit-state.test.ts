@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StepEnd } from '../../schemas/step-end.ts'
-import { endOfUnit, stepEndOf, type UnitEnd } from './unit-end.ts'
+import { endOfUnit, stepEndOf, type UnitEnd } from './unit-state.ts'
 
 describe('how a step ended', () => {
   test.each<[UnitEnd, StepEnd]>([
