@@ -6,10 +6,9 @@ import { nodeConditions, skyhookConditions } from '../../src/schemas/catalogue/c
 import { nodeEvents, skyhookEvents } from '../../src/schemas/catalogue/events.ts'
 import { fleetMetrics } from '../../src/schemas/catalogue/fleet-metrics.ts'
 import { type MetricRow, metrics } from '../../src/schemas/catalogue/metrics.ts'
-import { reasonCodes } from '../../src/schemas/catalogue/reason-codes.ts'
+import { reasonCodes, stallsTexts } from '../../src/schemas/catalogue/reason-codes.ts'
 import { reasonRows } from '../../src/schemas/catalogue/reasons.ts'
 import { stallsBy } from '../../src/schemas/catalogue/stall-rules.ts'
-import { stallsTexts } from '../../src/schemas/catalogue/stalls.ts'
 
 /** What stands between `<!-- generated: NAME -->` and `<!-- end -->`, by page and name. */
 const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {

@@ -1,6 +1,6 @@
-import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { describe, expect, test } from 'vitest'
 import { countsOf, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
+import type { ConfigUpdates } from '../schemas/rolled-out-configs.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import { nextStatus, updatesAfterEdit } from './status.ts'
 

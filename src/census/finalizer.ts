@@ -5,8 +5,7 @@
  */
 import type { Slot } from '../lease/slot.ts'
 import { type Backoff, backoffMs } from '../schemas/backoff.ts'
-import { finalizerName, packagesToUninstall } from '../schemas/finalizer.ts'
-import type { Skyhook } from '../schemas/skyhook.ts'
+import { finalizerName, packagesToUninstall, type Skyhook } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
 

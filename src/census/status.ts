@@ -1,6 +1,6 @@
 import type { Ledger } from '../lease/ledger.ts'
-import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { ownValue } from '../schemas/own-value.ts'
+import type { ConfigUpdates } from '../schemas/rolled-out-configs.ts'
 import type { NodeStatus, Skyhook, SkyhookSpec } from '../schemas/skyhook.ts'
 import { changedKeys } from '../stages/model/package-inputs.ts'
 import { compartmentStatuses } from './compartment-status.ts'

@@ -1,4 +1,5 @@
 import { apiGroup } from './api.ts'
+import { isObject } from './json.ts'
 
 /**
  * The configMap of each package that the Skyhook operator rolled out last, by package: the data of the ConfigMaps in
@@ -20,3 +21,18 @@ export const isRolledOutConfigOf = (
   annotations[`${apiGroup}/name`] === skyhook &&
   annotations[`${apiGroup}/Package.Name`] === packageName &&
   annotations[`${apiGroup}/Package.Version`] === version
+
+/**
+ * `status.configUpdates`: keys of configMaps that the last roll of configuration touched, by package. The Skyhook
+ * operator uses them to decide which interrupt is due.
+ */
+export type ConfigUpdates = Readonly<Record<string, readonly string[]>>
+
+/** Undefined where the status lacks them or has another type under that name. */
+export function configUpdatesOf(status: Readonly<Record<string, unknown>> | undefined): ConfigUpdates | undefined {
+  const updates = status?.['configUpdates']
+  return isObject(updates) && Object.values(updates).every(isListOfText) ? (updates as ConfigUpdates) : undefined
+}
+
+const isListOfText = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((each) => typeof each === 'string')

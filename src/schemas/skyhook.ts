@@ -1,3 +1,4 @@
+import { apiGroup } from './api.ts'
 import type { Skyhook as Definition } from './generated/definitions.ts'
 
 // Fields come from the definition in crds/, which is the authority on what is legal. This file only has the
@@ -87,3 +88,11 @@ export type SlotPhase = (typeof slotPhases)[number]
  * no work. New work needs a new admission.
  */
 export const isPastWork = (phase: string): boolean => phase === 'soaking' || phase === 'finished'
+
+/** The finalizer that keeps a Skyhook while nodes still must uninstall: the census adds and removes it. */
+
+export const finalizerName = `${apiGroup}/skyhook`
+
+/** Names of packages that are uninstalled when the Skyhook is deleted. */
+export const packagesToUninstall = ({ packages = {} }: SkyhookSpec): ReadonlySet<string> =>
+  new Set(Object.entries(packages).flatMap(([name, { uninstall }]) => (uninstall?.enabled === true ? [name] : [])))

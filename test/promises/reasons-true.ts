@@ -7,10 +7,9 @@ import {
   statusKey,
   type PublishedReason,
 } from '../../src/schemas/annotations.ts'
-import { packagesToUninstall } from '../../src/schemas/finalizer.ts'
 import { parseJson } from '../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import type { Skyhook } from '../../src/schemas/skyhook.ts'
+import { packagesToUninstall, type Skyhook } from '../../src/schemas/skyhook.ts'
 import type { Host, World } from './facts.ts'
 import {
   allowedOfJoining,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { finalizerName } from '../../src/schemas/finalizer.ts'
 import { skyhooksPath } from '../../src/schemas/api.ts'
+import { finalizerName } from '../../src/schemas/skyhook.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { uninstalled } from './uninstalled.ts'
 

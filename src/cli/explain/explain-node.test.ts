@@ -11,6 +11,7 @@ import {
   reasonsKey,
   statusKey,
 } from '../../schemas/annotations.ts'
+import type { GateName } from '../../schemas/catalogue/reason-codes.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { known } from '../../stages/model/snapshot.ts'
@@ -18,7 +19,6 @@ import { type NodeDetail, readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { explainNode, type NodeExplanation } from './explain-node.ts'
-import type { GateName } from '../../schemas/catalogue/gates.ts'
 import type { Cause } from './finding.ts'
 
 type Edit = (node: KubernetesNode) => KubernetesNode

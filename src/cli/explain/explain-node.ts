@@ -3,9 +3,9 @@
  * by itself. Published reasons are evidence of what happens on the host. The verdict never rests on them alone if the
  * API shows the fact itself.
  */
+import { type GateName, gateNames } from '../../schemas/catalogue/reason-codes.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
-import { type GateName, gateNames } from '../../schemas/catalogue/gates.ts'
 import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { type NodeReason, nodeStepOf, publishedOf } from '../../schemas/published.ts'
 import { formatTime } from '../../schemas/time.ts'

@@ -1,5 +1,5 @@
 /** What keeps a node from being complete, or from continuing: one closed gate, and how to open it. */
-import type { GateName } from '../../schemas/catalogue/gates.ts'
+import type { GateName } from '../../schemas/catalogue/reason-codes.ts'
 import type { ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 
 export type Cause =

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { GateName } from '../../schemas/catalogue/reason-codes.ts'
 import type { NodeExplanation } from './explain-node.ts'
-import type { GateName } from '../../schemas/catalogue/gates.ts'
 import type { Cause, Finding } from './finding.ts'
 import { nodeGroups } from './node-groups.ts'
 

@@ -1,6 +1,6 @@
 /** Groups nodes that are held up by the same thing. */
+import { gateNames } from '../../schemas/catalogue/reason-codes.ts'
 import type { NodeExplanation } from './explain-node.ts'
-import { gateNames } from '../../schemas/catalogue/gates.ts'
 import type { Finding, ObjectName } from './finding.ts'
 
 export type NodeGroup = {

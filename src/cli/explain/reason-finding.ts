@@ -1,8 +1,7 @@
 /** Converts a reason of the decision to a closed gate: which one, what it is about, and how to open it. */
 import { ImageError } from '../../packages/oci/errors.ts'
 import { parseReference } from '../../packages/oci/reference.ts'
-import type { Remedy } from '../../schemas/catalogue/gates.ts'
-import { reasonCodes } from '../../schemas/catalogue/reason-codes.ts'
+import { type Remedy, reasonCodes } from '../../schemas/catalogue/reason-codes.ts'
 import { type Reason, type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'

@@ -5,9 +5,8 @@ import { heldBy, isHolding, startSlotManagerScene } from '../../../test/kit/slot
 import { ledgerAnnotation, selectorHash } from '../../lease/ledger.ts'
 import { ledgerLabels, ledgerName } from '../../lease/names.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
-import { finalizerName } from '../../schemas/finalizer.ts'
 import type { Budget } from '../../schemas/budget.ts'
-import type { InterruptionBudget } from '../../schemas/skyhook.ts'
+import { finalizerName, type InterruptionBudget } from '../../schemas/skyhook.ts'
 
 test('a slot is confirmed by one read of the Skyhook that was admitted', async () => {
   const { clock, first, putSkyhook, listCount } = await startSlotManagerScene()

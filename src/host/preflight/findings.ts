@@ -1,6 +1,6 @@
 /** What makes a host unfit, from facts about it. Pure. */
 import { clip, harmlessJson } from '../../schemas/plain-text.ts'
-import { systemdVersionNumber } from '../../schemas/systemd-version.ts'
+import { systemdVersionNumber } from '../../schemas/systemd.ts'
 import { type HostFacts, whyNoReboot } from './facts.ts'
 
 /** An `error` keeps the agent from starting work; a `warning` is only published. */

@@ -1,6 +1,6 @@
 /** systemd's manager on the system bus: transient units, their state, and the ends of jobs. */
 import { Variant } from 'dbus-next/lib/variant.js'
-import { systemdVersionNumber } from '../../schemas/systemd-version.ts'
+import { systemdVersionNumber } from '../../schemas/systemd.ts'
 import type { BusCallOptions } from '../dbus/connection.ts'
 import type { BusCall } from '../dbus/messages.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'

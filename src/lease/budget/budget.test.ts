@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { BatchState } from '../../schemas/batch-state.ts'
-import type { StrategySpec } from '../../schemas/deployment-policy.ts'
+import type { BatchState, StrategySpec } from '../../schemas/deployment-policy.ts'
 import { appliedHash } from '../../stages/model/package-inputs.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import { type Ledger, ledgerAnnotation, selectorHash } from '../ledger.ts'

@@ -1,4 +1,5 @@
 /** How many nodes may be out for a Skyhook at once, as far as this node knows. */
+import type { BatchState } from '../../schemas/deployment-policy.ts'
 import { appliedHash } from '../../stages/model/package-inputs.ts'
 import type { Admission } from '../admission.ts'
 import { type CountedCompartment, candidatesInLedger, countedScope, queueIn, selectorHash } from '../ledger.ts'
@@ -11,7 +12,6 @@ import type { ScopeListing } from '../slot-reads.ts'
 import type { Lease, Slot } from '../slot.ts'
 import type { Queue } from '../waiting.ts'
 import type { Budget } from '../../schemas/budget.ts'
-import type { BatchState } from '../../schemas/batch-state.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
 /** From a LIST, or from the ledger alone. */

@@ -5,7 +5,7 @@
  * until the ledger's epoch has passed its own. So the slots of an epoch are its nodes, all of them, and their phases
  * are its results.
  */
-import type { BatchState } from '../../schemas/batch-state.ts'
+import type { BatchState } from '../../schemas/deployment-policy.ts'
 import type { Scope } from '../names.ts'
 import { countsTowards, type Slot } from '../slot.ts'
 import { type BatchResults, isFailedBatch, isStopDue, nextSize, type Strategy } from './strategy.ts'

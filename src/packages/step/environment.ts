@@ -9,8 +9,8 @@
  */
 import { defaultEnvironment } from '../../host/step/environment.ts'
 import type { CommandArgument } from '../../host/systemd/unit-properties.ts'
+import { type agentVariables, variableOf } from '../../schemas/environment-variable.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
-import { variableOf, type agentVariables } from '../../schemas/step-variables.ts'
 import { copyDir, logDir, resourceId, scriptsDir, stateDir, type HostFolders, type PackageInstance } from '../layout.ts'
 import type { Variable } from './references.ts'
 
@@ -36,7 +36,7 @@ export type ComposedStep =
   /** Variables of `env:` arguments that the Skyhook's `env` lacks. */
   | { readonly outcome: 'missing'; readonly variables: readonly string[] }
 
-/** Pure. package-config-rules.ts and references.ts have checked names and values. */
+/** Pure. parse-package-config.ts and references.ts have checked names and values. */
 export function composeStep({
   config,
   mode,

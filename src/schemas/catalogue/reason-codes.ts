@@ -1,7 +1,5 @@
 /** Details of a reason, where the agent knows more than the reason's name. */
 import { ignoreNodeWrightCommand } from '../nodewright.ts'
-import type { Remedy } from './gates.ts'
-import type { Stalls } from './stalls.ts'
 
 type CodeRow = Remedy & { readonly meaning: string; readonly stalls: Stalls }
 
@@ -133,3 +131,82 @@ export const reasonCodes = {
 } as const satisfies Readonly<Record<string, CodeRow>>
 
 export type ReasonCode = keyof typeof reasonCodes
+
+/** The gates that work must pass on a node, in this order. */
+export const gateNames = [
+  'agent',
+  'selector',
+  'ignored',
+  'disabled',
+  'paused',
+  'spec',
+  'policy',
+  'priority',
+  'host',
+  'taint',
+  'package',
+  'slot',
+  'drain',
+  'work',
+  'interrupt',
+  'ready',
+  'soak',
+] as const
+
+export type GateName = (typeof gateNames)[number]
+
+/**
+ * What opens a gate and what to run for it. Commands are those of docs/usage/operations.md, with its variables in
+ * quotes: `"$NODE"`.
+ */
+export type Remedy = { readonly remedy: string; readonly command: string }
+
+/** A reason as `explain` shows it. `remedy` replaces that of the page. */
+export type ClosedGate = Pick<Remedy, 'command'> &
+  Partial<Remedy> & {
+    readonly gate: GateName
+    /** One word, for tools. */
+    readonly cause: string
+  }
+
+/**
+ * When a reason of a node will not end by itself: the condition `Stalled` depends on it. `by-attempts`: once the stage
+ * has failed `finalAttempts` times.
+ */
+export type Stalls = 'never' | 'at-once' | 'by-attempts' | 'after-two-minutes' | 'after-ten-minutes'
+
+/**
+ * Failed attempts of one stage. The next ones come up to five minutes apart, and a stage that failed three times seldom
+ * passes.
+ */
+export const finalAttempts = 3
+
+/** An installation of several objects at once may create an object after the ones that name it. */
+const refusedForMs = 2 * 60_000
+/** As long as an agent may be silent: temporary failures, such as a restart of the bus, are over by then. */
+const unusableForMs = 10 * 60_000
+
+/** From when on it will not end by itself, if it started at `sinceMs`; Infinity: it will. */
+export function stallsAtMs(stalls: Stalls, attempts: number, sinceMs: number): number {
+  switch (stalls) {
+    case 'never':
+      return Infinity
+    case 'at-once':
+      return -Infinity
+    case 'by-attempts':
+      return attempts >= finalAttempts ? -Infinity : Infinity
+    case 'after-two-minutes':
+      return sinceMs + refusedForMs
+    case 'after-ten-minutes':
+      return sinceMs + unusableForMs
+  }
+}
+
+/** For the reference page. */
+export const stallsTexts: Readonly<Record<Stalls, string>> = {
+  never: 'no',
+  'at-once': 'yes',
+  'by-attempts': 'after 3 attempts',
+  'after-two-minutes': 'after 2 min',
+  'after-ten-minutes': 'after 10 min',
+}

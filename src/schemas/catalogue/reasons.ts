@@ -4,8 +4,7 @@
  */
 import { ignoreLabel } from '../annotations.ts'
 import type { NodeStatus } from '../skyhook.ts'
-import type { ClosedGate } from './gates.ts'
-import type { ReasonCode } from './reason-codes.ts'
+import type { ClosedGate, ReasonCode } from './reason-codes.ts'
 
 type ReasonRow = {
   /** Part of the reference page: waits that end by themselves, failures, and settings that keep a node out. */

@@ -1,9 +1,8 @@
 /**
  * Which reasons and codes stall, and when. `make generate` writes the column *Stalls* of docs/usage/reasons.md from it.
  */
-import { type ReasonCode, reasonCodes } from './reason-codes.ts'
+import { type ReasonCode, reasonCodes, type Stalls } from './reason-codes.ts'
 import { type ReasonName, reasons } from './reasons.ts'
-import type { Stalls } from './stalls.ts'
 
 const bySection: Readonly<Record<'waiting' | 'failing' | 'blocked', Stalls>> = {
   waiting: 'never',

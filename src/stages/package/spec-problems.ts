@@ -1,11 +1,10 @@
 /** Errors in a spec that the API server accepted but no host can carry out. */
-import { literalProblems } from '../../schemas/environment-variable.ts'
+import { agentVariables, literalProblems, variableOf } from '../../schemas/environment-variable.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { checkOf, type PackageConfig, type Stage } from '../../schemas/package-config.ts'
 import { perObject } from '../../schemas/per-object.ts'
-import { serviceNameProblem } from '../../schemas/service-name.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
-import { agentVariables, variableOf } from '../../schemas/step-variables.ts'
+import { serviceNameProblem } from '../../schemas/systemd.ts'
 import { isVersionOrRange, satisfiesConstraint } from './next-stage.ts'
 
 type Packages = Readonly<Record<string, PackageSpec>>

@@ -2,7 +2,7 @@
 import { type Ledger, readLedger } from '../../../src/lease/ledger.ts'
 import { skyhookScope } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
-import type { BatchState } from '../../../src/schemas/batch-state.ts'
+import type { BatchState } from '../../../src/schemas/deployment-policy.ts'
 import type { Invariant } from '../../promises/promised.ts'
 
 /** A batch that is over. */

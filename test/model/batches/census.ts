@@ -1,6 +1,6 @@
 /** What a census does: it LISTs ledger and slots, judges the open batch, and writes the ledger if nobody else has. */
 import { batchOfNextRollout, batchUnder, firstBatch } from '../../../src/lease/policy/batch.ts'
-import type { BatchState } from '../../../src/schemas/batch-state.ts'
+import type { BatchState } from '../../../src/schemas/deployment-policy.ts'
 import type { Transition } from '../breadth-first.ts'
 import { isPassed, writeViolation } from './judge.ts'
 import {

@@ -2,7 +2,7 @@
 import { skyhookScope } from '../../../src/lease/names.ts'
 import type { Strategy } from '../../../src/lease/policy/strategy.ts'
 import type { Slot } from '../../../src/lease/slot.ts'
-import type { BatchState } from '../../../src/schemas/batch-state.ts'
+import type { BatchState } from '../../../src/schemas/deployment-policy.ts'
 import { listedSlot } from '../listed-slot.ts'
 import type { Rules } from './rules.ts'
 

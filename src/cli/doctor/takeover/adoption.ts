@@ -3,11 +3,11 @@
  * and what they would not know.
  */
 import { cordonKey } from '../../../schemas/annotations.ts'
-import { configUpdatesOf } from '../../../schemas/config-updates.ts'
 import type { PackageRecord } from '../../../schemas/journal.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { ignoresNodeWright, nodeWrightKeysOf } from '../../../schemas/nodewright.ts'
 import { type Published, publishedOf } from '../../../schemas/published.ts'
+import { configUpdatesOf } from '../../../schemas/rolled-out-configs.ts'
 import { completionHash } from '../../../stages/model/package-inputs.ts'
 import { dueOf } from '../../../stages/package/next-stage.ts'
 import { adoptEntries, continuationOf } from '../../../stages/skyhook/adoption.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { serviceNameProblem, serviceUnit } from './service-name.ts'
+import { serviceNameProblem, serviceUnit } from './systemd.ts'
 
 test.each([
   ['kubelet', 'kubelet.service'],

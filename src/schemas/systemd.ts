@@ -25,3 +25,9 @@ export function serviceNameProblem(name: string): NameProblem | undefined {
     remedy: 'write one with letters, digits and : - _ . @ \\ only, such as kubelet or getty@tty1.service',
   }
 }
+
+/** The number in a version of systemd such as `252.39-1~deb12u2`; undefined where there is none. */
+export function systemdVersionNumber(version: string): number | undefined {
+  const digits = /\d+/.exec(version)?.[0]
+  return digits === undefined ? undefined : Number(digits)
+}
