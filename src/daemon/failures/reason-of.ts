@@ -1,5 +1,4 @@
 import { BusError, describeError, NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
-import { UnfitHostError } from '../../host/unfit-host.ts'
 import { ApiError, NoResponseError, WatchBehindError } from '../../kube/errors.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
@@ -176,4 +175,9 @@ export async function outcomeOf(task: Promise<void>): Promise<ActionOutcome> {
     if (!isForeseen(error)) throw error
     return { outcome: 'failed', error }
   }
+}
+
+/** The host currently cannot do any work; the message gives the reason and the remedy. */
+export class UnfitHostError extends Error {
+  override readonly name = 'UnfitHostError'
 }

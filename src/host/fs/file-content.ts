@@ -11,8 +11,7 @@ import {
   symlink,
   unlink,
 } from 'node:fs/promises'
-import { withPath } from './error-path.ts'
-import { ignoreNotFound } from './missing.ts'
+import { ignoreNotFound, withPath } from './errors.ts'
 import { namingTarget, temporaryName } from './temporary.ts'
 
 const chunkBytes = 256 << 10

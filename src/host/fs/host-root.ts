@@ -12,6 +12,7 @@ import { link, lstat, mkdir, mkdtemp, open, readdir, rename, rmdir } from 'node:
 import { posix } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
 import { copyTree, syncTree, type TreeCopy } from './copy-tree.ts'
+import { ignoreNotFound } from './errors.ts'
 import {
   copyFile,
   readFlags,
@@ -24,7 +25,6 @@ import {
   sha256OfFile,
 } from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
-import { ignoreNotFound } from './missing.ts'
 import { newTemporaryToken } from './temporary.ts'
 import { describeTree, readTree, removeTree, type TreeEntry } from './tree.ts'
 import { createPlainWalk, createTrustedWalk, type Last, type Place, type Walk } from './walk.ts'

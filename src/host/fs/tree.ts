@@ -1,6 +1,6 @@
 import { lstat, readdir, readlink, rmdir, unlink } from 'node:fs/promises'
+import { ignoreNotFound } from './errors.ts'
 import { sha256OfFile } from './file-content.ts'
-import { ignoreNotFound } from './missing.ts'
 import type { Walk } from './walk.ts'
 
 /** `path` is relative to the folder and starts with `/`. */

@@ -8,7 +8,7 @@
  */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
-import { withFile, withPath } from './error-path.ts'
+import { withFile, withPath } from './errors.ts'
 import { assertTrustedLink } from './trust.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */

@@ -3,8 +3,8 @@
  * there, in different formats. A file that an agent has continued belongs to the agent, even if the operator created
  * it.
  */
+import { ignoreNotFound } from '../../host/fs/errors.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
 
 /** The first file by name of a package that the operator's program wrote last; undefined if there is none. */

@@ -1,6 +1,6 @@
 /** Loads an unpacked package: config.json and the files that it names. */
+import { ignoreNotFound } from '../../host/fs/errors.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import type { Mode, PackageConfig } from '../../schemas/package-config.ts'
 import { parsePackageConfig } from '../../schemas/parse-package-config.ts'
 import { type Problem, problemText } from '../../schemas/validation.ts'

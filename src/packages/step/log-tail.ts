@@ -1,7 +1,7 @@
 /** The end of a step's output for an error message: few lines, no secrets, no control characters. */
+import { ignoreNotFound } from '../../host/fs/errors.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { clipStart } from '../../schemas/plain-text.ts'
 import { createMask } from './mask.ts'
 import { cleanOutput } from './output-reader.ts'

@@ -1,9 +1,9 @@
 /** A `HostRoot` over a simulated disk: what one agent does with the files of its host. */
 import { hash } from 'node:crypto'
 import { dirname, join } from 'node:path'
+import { ignoreNotFound } from '../../../src/host/fs/errors.ts'
 import { kindOf } from '../../../src/host/fs/fsync.ts'
 import type { HostRoot } from '../../../src/host/fs/host-root.ts'
-import { ignoreNotFound } from '../../../src/host/fs/missing.ts'
 import { namingTarget, newTemporaryToken, temporaryName } from '../../../src/host/fs/temporary.ts'
 import type { TreeEntry } from '../../../src/host/fs/tree.ts'
 import type { Random } from '../../../src/schemas/clock.ts'

@@ -1,4 +1,4 @@
-import { ignoreNotFound } from '../../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../../host/fs/errors.ts'
 import { readStepNote, type StepHost, stepFiles } from '../../../host/step/files.ts'
 import {
   afterCut,

@@ -1,4 +1,3 @@
-import { UnfitHostError } from '../../../host/unfit-host.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { Units } from '../../../host/systemd/units.ts'
 import type { StepUnitRequest } from '../../../host/step/start.ts'
@@ -21,6 +20,7 @@ import {
 import { type Clock, toWallMs } from '../../../schemas/clock.ts'
 import { propertiesOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
+import { UnfitHostError } from '../../failures/reason-of.ts'
 import type { StepLogNote } from './observe.ts'
 
 /** Time between SIGTERM and SIGKILL of a stopped step, unless the package sets it. */

@@ -1,9 +1,8 @@
 import type { Clock } from '../../../schemas/clock.ts'
 import type { Login } from './credentials.ts'
 import { ImageError } from '../errors.ts'
-import type { RegistryResponse, RegistryTransport } from './http.ts'
-import type { Trust } from './trust.ts'
 import { errorFromResponse, readBody } from './error-response.ts'
+import type { RegistryResponse, RegistryTransport, Trust } from './http.ts'
 
 /** One way to log in that a registry offers (RFC 9110 §11.6.1). Names are lower case. */
 export type Challenge = { readonly scheme: string; readonly params: Readonly<Record<string, string>> }

@@ -11,8 +11,8 @@ import {
   readCertsDirectory,
   readLooseCertificates,
 } from './certs-directory.ts'
+import type { Trust } from './http.ts'
 import { parseToml, readBoolean, readString, readTables } from './toml.ts'
-import type { Trust } from './trust.ts'
 
 /** The settings of one registry host in the chart's `registries`. */
 export type RegistryRule = {

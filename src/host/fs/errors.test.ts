@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { withFile } from './error-path.ts'
+import { withFile } from './errors.ts'
 
 test('an error of a full disk names the file once, which node:fs leaves out', async () => {
   const file = await open('/dev/full', 'w')
