@@ -19,6 +19,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
+import { failureTail } from '../../src/packages/step/output-reader.ts'
 import { temporaryFolder } from '../kit/files/temporary-folder.ts'
 import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
@@ -33,7 +34,6 @@ import {
 } from '../../src/packages/operator-compat/flags.ts'
 import { readHistory, recordVersion } from '../../src/packages/operator-compat/history.ts'
 import { claimLogFiles, packageLogDir, pruneLogs } from '../../src/packages/step/log-files.ts'
-import { failureTail } from '../../src/packages/step/log-tail.ts'
 import { readPackageStatus } from '../../src/packages/step/status-file.ts'
 import type { PackageConfig, Step } from '../../src/schemas/package-config.ts'
 

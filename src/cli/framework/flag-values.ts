@@ -1,4 +1,4 @@
-import { durationMs } from '../../schemas/duration.ts'
+import { durationMs } from '../../schemas/time.ts'
 import type { Flag } from './command.ts'
 import { usageError } from './command-error.ts'
 

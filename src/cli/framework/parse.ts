@@ -1,6 +1,6 @@
 /** Converts the text of a call to a command with its input. The only file that knows the argument library. */
 import { Command as Parser, CommanderError, Option, Argument as ParserArgument } from 'commander'
-import { formatDuration } from '../../schemas/duration.ts'
+import { formatDuration } from '../../schemas/time.ts'
 import type { AnyInput, Argument, Command, Flag, Flags, FlagValues } from './command.ts'
 import { usageError } from './command-error.ts'
 import { longName, parseFlagValue } from './flag-values.ts'

@@ -13,8 +13,7 @@ import {
   wide,
 } from '../../../test/kit/objects/hostile-texts.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { tailOf } from './log-tail.ts'
-import { createOutputReader, initialCursor } from './output-reader.ts'
+import { createOutputReader, initialCursor, tailOf } from './output-reader.ts'
 
 /** The lines of output after a read in pieces of these sizes. */
 function linesOf(output: Buffer, secrets: readonly string[], sizeOf: () => number): readonly string[] {

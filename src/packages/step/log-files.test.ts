@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { failureTail, tailOf } from './log-tail.ts'
 import { createMask } from './mask.ts'
 import { claimLogFiles, packageLogDir, pruneLogs } from './log-files.ts'
+import { failureTail, tailOf } from './output-reader.ts'
 
 const config = { packageName: 'shellscript', packageVersion: '1.1.1', expectedConfigFiles: [], modes: {} }
 const dir = packageLogDir({ copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }, 'demo', config)

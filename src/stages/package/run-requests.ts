@@ -1,7 +1,7 @@
-import { durationMs } from '../../schemas/duration.ts'
 import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { durationMs } from '../../schemas/time.ts'
 import { isConditional } from '../interrupt/merge.ts'
 import { type PlanBuilder, requeueAt, setEntry } from '../model/plan-builder.ts'
 import type { Snapshot } from '../model/snapshot.ts'

@@ -1,5 +1,5 @@
-import { durationMs } from '../../../schemas/duration.ts'
 import { isObject, type JsonObject } from '../../../schemas/json.ts'
+import { durationMs } from '../../../schemas/time.ts'
 
 /** One entry of a CredentialProviderConfig: a plugin of the kubelet that provides logins for some images. */
 export type CredentialProvider = {

@@ -1,10 +1,10 @@
 import type { Clock } from '../../../schemas/clock.ts'
-import { durationMs } from '../../../schemas/duration.ts'
 import { isObject, messageOf } from '../../../schemas/json.ts'
+import { durationMs } from '../../../schemas/time.ts'
 import { createSingleFlight } from '../../store/single-flight.ts'
-import { matchLength, registryOf } from '../image-pattern.ts'
 import type { Login } from '../read/credentials.ts'
 import type { LoginProvider, ProvidedLogins } from '../read/logins.ts'
+import { matchLength, registryOf } from '../reference.ts'
 import type { CredentialProvider } from './config.ts'
 
 /** The providers of this host as they are configured now. */

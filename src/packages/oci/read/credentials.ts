@@ -1,7 +1,6 @@
 import { isObject, type JsonObject } from '../../../schemas/json.ts'
 import { ImageError } from '../errors.ts'
-import { matchLength, registryOf } from '../image-pattern.ts'
-import { imageHost } from '../reference.ts'
+import { imageHost, matchLength, registryOf } from '../reference.ts'
 
 /** What one key of a `.dockerconfigjson` grants. */
 export type Credential = {

@@ -1,8 +1,7 @@
 import { rootCertificates } from 'node:tls'
 import { type JsonObject, messageOf } from '../../../schemas/json.ts'
 import { ImageError } from '../errors.ts'
-import { matchLength } from '../image-pattern.ts'
-import { serverHost } from '../reference.ts'
+import { matchLength, serverHost } from '../reference.ts'
 import {
   type Capability,
   defaultHostEntry,

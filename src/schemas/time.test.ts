@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { durationMs, formatDuration } from './duration.ts'
+import { durationMs, formatDuration } from './time.ts'
 
 test.each([
   ['90s', 90_000],
