@@ -2,7 +2,7 @@
 import { ownValue } from '../../schemas/own-value.ts'
 import type { Published } from '../../schemas/published.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
-import { packageKey } from '../../stages/model/package-key.ts'
+import { packageKey } from '../../stages/model/snapshot.ts'
 
 /** Names of packages of the spec, at its versions. */
 export const incompleteIn = ({ packages = {} }: SkyhookSpec, { entries, companion }: Published): ReadonlySet<string> =>
