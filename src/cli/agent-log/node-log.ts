@@ -5,13 +5,27 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import { readerOf } from '../fleet-view/collection.ts'
 import { fleetCollections } from '../fleet-view/collections.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
-import { valueOr } from '../fleet-view/readable.ts'
+import { valueOr, readable } from '../fleet-view/readable.ts'
 import { logRootIn } from '../fleet-view/settings.ts'
 import { notFoundError } from '../framework/command-error.ts'
 import type { Context } from '../framework/command.ts'
-import { agentPods, selectNodes } from './agent-pods.ts'
-import { followLog, isForbidden, isNoPrevious, type LogPorts, readLog, type StampedLine } from './read-log.ts'
+import {
+  agentPods,
+  selectNodes,
+  followLog,
+  isForbidden,
+  isNoPrevious,
+  type LogPorts,
+  readLog,
+  type StampedLine,
+} from './read-log.ts'
 import { defaultLogRoot, hostFolderOf, isSelected, type StepSelection } from './step-texts.ts'
+import { publishedOf } from '../../schemas/published.ts'
+import { selects } from '../../schemas/selectors.ts'
+import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
+import { counted } from '../../schemas/wording.ts'
+import { listNodes } from '../objects/nodes.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
 
 export type OpenedLogs = {
   readonly ports: LogPorts
@@ -56,7 +70,7 @@ async function readLogRoot(transport: KubeTransport, namespace: string, signal: 
 export type LoggedLine = { readonly line: StepLine; readonly stamp: string }
 
 /** Facts about the log itself. */
-export type LogExtent = {
+type LogExtent = {
   /** When its first line was taken; undefined for an empty one. */
   readonly firstStamp: string | undefined
   readonly shown: number
@@ -85,11 +99,11 @@ export async function readSteps(
 }
 
 /** The step started in the log of an earlier agent. */
-export const isOlder = (line: StepLine): boolean =>
+const isOlder = (line: StepLine): boolean =>
   (line.what === 'ended' && line.isRepeated) || (line.what === 'started' && line.isRunning)
 
 /** `folder`: of the host, with the output that the log does not have. */
-export type FollowRequest = {
+type FollowRequest = {
   readonly ports: LogPorts
   readonly node: string
   readonly selection: StepSelection
@@ -153,4 +167,71 @@ export async function readNode(
     )
     return false
   }
+}
+
+/** The agents of the nodes that the patterns select; without patterns those of the Skyhook, as below. */
+export async function openChosen(context: Context, skyhook: Skyhook, patterns: readonly string[]): Promise<OpenedLogs> {
+  if (patterns.length > 0) return await openLogs(context, patterns)
+  return await troubledFirst(context, await openLogs(context), skyhook)
+}
+
+/** Each log is a request, and a person does not read more. */
+const maxNodes = 10
+
+const order: readonly (NodeStatus | 'unreadable' | undefined)[] = [
+  'erroring',
+  'blocked',
+  'unreadable',
+  'unknown',
+  'in_progress',
+  'waiting',
+  'paused',
+  'disabled',
+  undefined,
+  'complete',
+]
+
+/**
+ * Of the nodes that the Skyhook selects, those in trouble come first, then those at work, by name. Prints on stderr how
+ * many are left out. If Nodes may not be read, returns all nodes by name. Throws "not found" if no agent runs on any.
+ */
+async function troubledFirst(
+  { stderr, signal }: Pick<Context, 'stderr' | 'signal'>,
+  opened: OpenedLogs,
+  { metadata: { name }, spec }: Skyhook,
+): Promise<OpenedLogs> {
+  const nodes = await readable('Nodes', listNodes(opened.ports.transport, signal))
+  const statusOf = new Map(
+    (nodes.known ? nodes.value : [])
+      .filter(({ metadata }) => selects(spec.nodeSelectors, metadata.labels ?? {}))
+      .map((node) => [node.metadata.name, publishedOf(node, name).status] as const),
+  )
+  const selected = [...opened.pods].filter(([node]) => !nodes.known || statusOf.has(node))
+  if (selected.length === 0)
+    throw notFoundError(`no log: no agent runs on a node of Skyhook ${name}`, `kubectl skyhook explain ${name}`)
+  const rankOf = ([node]: readonly [string, unknown]): number => order.indexOf(statusOf.get(node))
+  const shown = selected.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, maxNodes)
+  if (shown.length < selected.length)
+    stderr.write(
+      `${shown.length} of ${counted(selected.length, 'node')}, those in trouble first; --node chooses others\n`,
+    )
+  return { ...opened, pods: new Map(shown) }
+}
+
+/** The arguments and flags of the commands that read the logs of agents. */
+export const logArguments = { skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' } } as const
+
+export const logFlags = {
+  node: {
+    type: 'list',
+    placeholder: 'NODE',
+    complete: 'nodes',
+    summary: 'nodes of this name or pattern; by default ten, those in trouble first',
+  },
+  package: { type: 'text', placeholder: 'NAME', complete: 'packages', summary: 'only this package' },
+} as const
+
+export const logExitCodes = {
+  [exitCodes.failed]: 'the log of a node could not be read; the others are shown',
+  [exitCodes.notFound]: 'the Skyhook does not exist, or no agent runs on these nodes',
 }

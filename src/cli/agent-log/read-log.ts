@@ -3,10 +3,11 @@ import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import type { ByteStream, KubeTransport } from '../../kube/transport.ts'
 import { readLines } from '../../kube/watch.ts'
 import { type Clock, sleep, startWatchdog } from '../../schemas/clock.ts'
-import { podsPathIn } from '../fleet-view/collections.ts'
+import { podsPathIn, fleetCollections } from '../fleet-view/collections.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { agentContainer } from '../fleet-view/project.ts'
-import { agentPods } from './agent-pods.ts'
+import { listCollection } from '../fleet-view/collection.ts'
+import { matchNames, unmatchedPatterns } from '../objects/nodes.ts'
 
 /** A dead connection is as silent as an idle agent: after this time a new one is opened. */
 const silenceMs = 120_000
@@ -26,7 +27,7 @@ export type LogPorts = {
 /** `stamp`: when the node took the line; sorts as text. */
 export type StampedLine = { readonly stamp: string; readonly text: string }
 
-export type ReadOptions = {
+type ReadOptions = {
   readonly isPrevious?: boolean
   readonly isFollowed?: boolean
   readonly since?: string | undefined
@@ -121,3 +122,27 @@ function stamped(line: string): StampedLine {
   const end = line.indexOf(' ')
   return { stamp: line.slice(0, end), text: line.slice(end + 1) }
 }
+
+/** The agents' pods by node; if one is being replaced, the one that stays. Throws the errors of the transport. */
+export async function agentPods(
+  transport: KubeTransport,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, AgentPod>> {
+  const pods = await listCollection(transport, fleetCollections(namespace).agents, signal)
+  const inOrder = pods.filter(({ node }) => node !== '').toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
+  return new Map(inOrder.map((pod) => [pod.node, pod]))
+}
+
+/** The agents' nodes that the patterns select, and the patterns that select none. Without patterns, all nodes. */
+export function selectNodes(
+  pods: ReadonlyMap<string, AgentPod>,
+  patterns: readonly string[] | undefined,
+): { readonly nodes: readonly string[]; readonly unmatched: readonly string[] } {
+  const names = [...pods.keys()].sort()
+  if (patterns === undefined) return { nodes: names, unmatched: [] }
+  return { nodes: matchNames(patterns, names), unmatched: unmatchedPatterns(patterns, names) }
+}
+
+/** Those that stay come last, and the newest of them. */
+const orderOf = ({ isDeleting, createdAt }: AgentPod): string => `${isDeleting ? 0 : 1} ${createdAt}`

@@ -1,10 +1,15 @@
 import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
-import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
-import { extentNote, type OpenedLogs, readSteps } from '../agent-log/node-log.ts'
+import {
+  logArguments,
+  logExitCodes,
+  logFlags,
+  extentNote,
+  type OpenedLogs,
+  readSteps,
+  openChosen,
+} from '../agent-log/node-log.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
-import { type PastStep, pastSteps } from '../agent-log/step-history.ts'
-import { hostFolderOf, type StepSelection } from '../agent-log/step-texts.ts'
-import { openChosen } from '../agent-log/troubled-first.ts'
+import { type PastStep, pastSteps, hostFolderOf, type StepSelection } from '../agent-log/step-texts.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'

@@ -1,8 +1,15 @@
 import { type Context, defineCommand } from '../framework/command.ts'
 import { usageError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
-import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
-import { followSteps, type LoggedLine, readNode } from '../agent-log/node-log.ts'
+import {
+  logArguments,
+  logExitCodes,
+  logFlags,
+  followSteps,
+  type LoggedLine,
+  readNode,
+  openChosen,
+} from '../agent-log/node-log.ts'
 import {
   hostFolderOf,
   inStepOrder,
@@ -12,7 +19,6 @@ import {
   stepStages,
   textOf,
 } from '../agent-log/step-texts.ts'
-import { openChosen } from '../agent-log/troubled-first.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import { envelope, print } from '../output/print.ts'
 import type { StepOfLine } from '../../schemas/step-log.ts'

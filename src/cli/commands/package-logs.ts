@@ -1,5 +1,4 @@
-import { logExitCodes } from '../agent-log/log-flags.ts'
-import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
+import { logExitCodes, followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
 import { hostFolderOf, linesFrom, type StepSelection, stepStages } from '../agent-log/step-texts.ts'
 import { defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
