@@ -116,7 +116,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 
 /** Without clock, chance, effects or Node's modules, hashing aside. */
 const pure =
-  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting|wait-state|outlook)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/(likely-secrets|redact)\.ts$|^src\/host\/preflight\/(facts|findings)\.ts$/
+  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting|wait-state|outlook)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/redact\.ts$|^src\/host\/preflight\/(facts|findings)\.ts$/
 const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
 
 /** Each folder may import those before it. */

@@ -1,4 +1,4 @@
-/** Packs and unpacks a support archive. */
+/** The content of a support archive: packs it, and unpacks what may come from anybody. */
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
@@ -7,8 +7,41 @@ import { addEntry } from '../../packages/oci/write/layer.ts'
 import { isObject, type JsonObject, messageOf, parseJson } from '../../schemas/json.ts'
 import { harmlessJson } from '../../schemas/plain-text.ts'
 import { usageError } from '../framework/command-error.ts'
-import { type Bundle, bundleFolder, bundleFormat, type BundleIndex, indexFile } from './bundle.ts'
-import { isName } from './object-name.ts'
+import type { Query } from '../../kube/transport.ts'
+
+/** One LIST of the API server in the archive. */
+export type SourceEntry = {
+  /** Plural, for people. */
+  readonly what: string
+  readonly path: string
+  readonly query: Query
+} & ({ readonly file: string; readonly count: number } | { readonly unknown: string })
+
+/** The version of the index, and of the names and format of the files. */
+export const bundleFormat = 'cli.skyhookd/v1'
+
+export type BundleIndex = {
+  readonly apiVersion: typeof bundleFormat
+  readonly kind: 'Bundle'
+  /** When it was read, in ISO 8601. */
+  readonly takenAt: string
+  readonly toolVersion: string
+  /** The namespace of the agents. */
+  readonly namespace: string
+  readonly sources: readonly SourceEntry[]
+  /** Whole sentences with numbers. */
+  readonly leftOut: readonly string[]
+}
+
+export type Bundle = {
+  readonly index: BundleIndex
+  /** Text by name within the archive, without the index. */
+  readonly files: ReadonlyMap<string, string>
+}
+
+const indexFile = 'index.json'
+/** All files are in one folder. */
+const bundleFolder = 'skyhook-bundle'
 
 /** A thousand nodes need a few megabytes: a larger file is not a support archive. */
 const maxUnpackedBytes = 512 << 20
@@ -93,3 +126,18 @@ const isSource = (value: unknown): boolean =>
   typeof value['path'] === 'string' &&
   isObject(value['query']) &&
   (typeof value['file'] === 'string' || typeof value['unknown'] === 'string')
+
+/**
+ * Accepts the names that the API server accepts: explanations contain commands with names, and people paste these into
+ * shells.
+ */
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && /^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/.test(value)
+
+/** Whether an object has such a name, and such a namespace if it has one. */
+export function isNamedObject(value: unknown): boolean {
+  const metadata = isObject(value) ? value['metadata'] : undefined
+  if (!isObject(metadata)) return false
+  const { name, namespace } = metadata
+  return isName(name) && (namespace === undefined || namespace === '' || isName(namespace))
+}

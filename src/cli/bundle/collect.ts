@@ -16,8 +16,7 @@ import { type Collection, readerOf } from '../fleet-view/collection.ts'
 import { fleetCollections } from '../fleet-view/collections.ts'
 import { budgets, eventsAbout, podsOn } from '../fleet-view/node-detail.ts'
 import { settingsFileOf } from '../fleet-view/settings.ts'
-import { jsonText } from './archive.ts'
-import { type Bundle, bundleFormat, type SourceEntry } from './bundle.ts'
+import { jsonText, type Bundle, bundleFormat, type SourceEntry } from './archive.ts'
 import { createRedactor, literalsOf, type Redactor } from './redact.ts'
 
 /** The most nodes whose pods are read: with a budget, few nodes are out of service. */

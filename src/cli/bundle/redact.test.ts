@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { leftOut, maskLikelySecrets } from './likely-secrets.ts'
-import { createRedactor, literalsOf } from './redact.ts'
+import { leftOut, maskLikelySecrets, createRedactor, literalsOf } from './redact.ts'
 
 const redact = <T>(object: T): T => createRedactor({ literals: literalsOf([object], new Set()) }).object(object)
 

@@ -1,5 +1,5 @@
 import { collectBundle } from '../../../src/cli/bundle/collect.ts'
-import type { Bundle } from '../../../src/cli/bundle/bundle.ts'
+import type { Bundle } from '../../../src/cli/bundle/archive.ts'
 import { skyhooksPath } from '../../../src/schemas/api.ts'
 import { sampleServer } from '../api-server/sample-server.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
