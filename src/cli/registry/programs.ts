@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
-import type { ProgramEnd } from './docker-credentials.ts'
+
+export type ProgramEnd = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
 const maxOutputChars = 1 << 20
 

@@ -4,7 +4,8 @@ import { beforeEach, expect, test } from 'vitest'
 import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createLocalRoot } from '../../host/fs/host-root.ts'
-import { dockerCredentials, type ProgramEnd } from './docker-credentials.ts'
+import type { ProgramEnd } from './programs.ts'
+import { dockerCredentials } from './settings.ts'
 
 let folder = ''
 let calls: string[] = []
