@@ -7,8 +7,7 @@ import { isatty } from 'node:tty'
 import { setFlagsFromString } from 'node:v8'
 import type { Clock, Random } from '../schemas/clock.ts'
 import { allCommands } from './commands/all.ts'
-import type { TextStream } from './framework/command.ts'
-import type { Machine, TextInput } from './framework/machine.ts'
+import type { TextStream, Machine, TextInput } from './framework/command.ts'
 import { runCommandLine } from './framework/run.ts'
 
 const startWallMs = Date.now() - performance.now()

@@ -7,7 +7,7 @@ import { fleetCollections } from '../fleet-view/collections.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { valueOr, readable } from '../fleet-view/readable.ts'
 import { logRootIn } from '../fleet-view/settings.ts'
-import { notFoundError } from '../framework/command-error.ts'
+import { notFoundError, exitCodes } from '../framework/command-error.ts'
 import type { Context } from '../framework/command.ts'
 import {
   agentPods,
@@ -25,7 +25,6 @@ import { selects } from '../../schemas/selectors.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { counted } from '../../schemas/wording.ts'
 import { listNodes } from '../objects/nodes.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
 
 export type OpenedLogs = {
   readonly ports: LogPorts

@@ -1,7 +1,6 @@
 /** Whether a cluster, a node or this host is fit for agents. */
 import { type Context, defineCommand } from '../framework/command.ts'
-import { usageError } from '../framework/command-error.ts'
-import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import { usageError, exitCodes, type ExitCode } from '../framework/command-error.ts'
 import type { Check } from '../doctor/finding.ts'
 import { checkCluster, checkNode } from '../doctor/read/check-cluster.ts'
 import { hostReport } from '../doctor/host-report.ts'

@@ -1,5 +1,5 @@
 import { defineCommand, type Context } from '../framework/command.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { exitCodes } from '../framework/command-error.ts'
 import { type EventRow, followEvents, inOrder, listEvents } from '../objects/follow-events.ts'
 import { formatAge } from '../output/durations.ts'
 import { envelope, print } from '../output/print.ts'

@@ -11,7 +11,7 @@ import {
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { type PastStep, pastSteps, hostFolderOf, type StepSelection } from '../agent-log/step-texts.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { exitCodes } from '../framework/command-error.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import { messageOf } from '../../schemas/json.ts'
 import type { StepLine } from '../../schemas/step-log.ts'

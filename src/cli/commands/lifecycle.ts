@@ -1,8 +1,7 @@
 /** pause, resume, disable and enable: one annotation on a Skyhook. */
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { defineCommand, type Command, type Context } from '../framework/command.ts'
-import { usageError } from '../framework/command-error.ts'
-import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import { usageError, exitCodes, type ExitCode } from '../framework/command-error.ts'
 import { applyChanges, changeFormats } from '../objects/apply-changes.ts'
 import { listSkyhookNames, noSkyhook, skyhookPath } from '../objects/skyhooks.ts'
 

@@ -1,6 +1,5 @@
 import { type Context, defineCommand } from '../framework/command.ts'
-import { usageError } from '../framework/command-error.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { usageError, exitCodes } from '../framework/command-error.ts'
 import {
   logArguments,
   logExitCodes,

@@ -1,8 +1,7 @@
 /** Commands that change nodes: reset, ignore, unignore, hold, release. */
 import { cordonKey, ignoreLabel, keepCordonedKey, nodeStateKey } from '../../schemas/annotations.ts'
 import { defineCommand, type Command, type Context } from '../framework/command.ts'
-import { notFoundError } from '../framework/command-error.ts'
-import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import { notFoundError, exitCodes, type ExitCode } from '../framework/command-error.ts'
 import { applyChanges, changeFormats } from '../objects/apply-changes.ts'
 import type { Edit, Editable } from '../objects/edit.ts'
 import {

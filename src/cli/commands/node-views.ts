@@ -1,6 +1,6 @@
 /** Commands that show nodes: list, status. */
 import { defineCommand } from '../framework/command.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { exitCodes } from '../framework/command-error.ts'
 import { listNodes, publishedPackages, skyhooksOn, summarize, type PublishedPackage } from '../objects/nodes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import { print } from '../output/print.ts'

@@ -1,7 +1,7 @@
 import { logExitCodes, followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
 import { hostFolderOf, linesFrom, type StepSelection, stepStages } from '../agent-log/step-texts.ts'
 import { defineCommand } from '../framework/command.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { exitCodes } from '../framework/command-error.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 
 export const packageLogs = defineCommand({

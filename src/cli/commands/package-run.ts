@@ -1,5 +1,5 @@
 import { defineCommand } from '../framework/command.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { exitCodes } from '../framework/command-error.ts'
 
 /** The whole life cycle of a package, before it reaches a node. */
 export const packageRun = defineCommand({

@@ -1,7 +1,6 @@
 /** package status and package rerun. */
 import { defineCommand, type Context } from '../framework/command.ts'
-import { usageError } from '../framework/command-error.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { usageError, exitCodes } from '../framework/command-error.ts'
 import { changeFormats } from '../objects/apply-changes.ts'
 import { editPackages } from '../objects/edit-state.ts'
 import { listNodes, publishedPackages, type NodeMetadata, type PublishedPackage } from '../objects/nodes.ts'

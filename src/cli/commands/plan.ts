@@ -1,6 +1,5 @@
 import { defineCommand } from '../framework/command.ts'
-import { CommandError } from '../framework/command-error.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { CommandError, exitCodes } from '../framework/command-error.ts'
 import { wrapText } from '../output/wrap.ts'
 
 /** Shows what an apply of a file would do. */

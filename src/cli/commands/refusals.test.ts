@@ -4,7 +4,7 @@ import { commandsWithSockets, exampleCluster } from '../../../test/kit/tool/exam
 import { faultsOf, forbidden, kindOf } from '../../../test/kit/objects/refusals.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { Command } from '../framework/command.ts'
-import { exitCodesOf } from '../framework/help.ts'
+import { exitCodesOf } from '../framework/parse.ts'
 import { allCommands } from './all.ts'
 
 const expired = (): never => {

@@ -2,7 +2,7 @@ import { nodeStateKey, resetBatchesKey, statusKey, versionKey } from '../../sche
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import { defineCommand, type Context } from '../framework/command.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { exitCodes } from '../framework/command-error.ts'
 import { applyChanges, type Change, changeFormats } from '../objects/apply-changes.ts'
 import { editPackages, isPackage } from '../objects/edit-state.ts'
 import type { Edit, Editable } from '../objects/edit.ts'

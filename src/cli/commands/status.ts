@@ -1,8 +1,7 @@
 /** Shows rollouts on one screen, once or continuously, and waits for one of them. */
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
-import { CommandError, notFoundError, usageError } from '../framework/command-error.ts'
-import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import { CommandError, notFoundError, usageError, exitCodes, type ExitCode } from '../framework/command-error.ts'
 import { statusPainter } from '../output/painters.ts'
 import { envelope, print } from '../output/print.ts'
 import { wrapText } from '../output/wrap.ts'

@@ -1,5 +1,5 @@
 import { defineCommand } from '../framework/command.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { exitCodes } from '../framework/command-error.ts'
 import { registryFlags } from '../registry/flags.ts'
 
 /** Checks without a cluster whether Skyhooks and packages would be accepted. */

@@ -1,8 +1,7 @@
 import { timeoutSignal } from '../../schemas/clock.ts'
 import { version as ownVersion } from '../../schemas/version.ts'
 import { defineCommand, type Context } from '../framework/command.ts'
-import { describeError } from '../framework/describe-error.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { describeError, exitCodes } from '../framework/command-error.ts'
 import { listAgentDaemonSets } from '../connection/agent-namespace.ts'
 import { envelope, print } from '../output/print.ts'
 

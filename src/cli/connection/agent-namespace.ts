@@ -2,8 +2,7 @@ import { ApiError } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import { agentSelector } from '../fleet-view/collections.ts'
-import { CommandError, notFoundError, refusedError } from '../framework/command-error.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { CommandError, notFoundError, refusedError, exitCodes } from '../framework/command-error.ts'
 
 export type AgentDaemonSets = { readonly items?: readonly { readonly metadata: ObjectMeta }[] }
 

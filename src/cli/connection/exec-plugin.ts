@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process'
 import { ExecAuth } from '@kubernetes/client-node/dist/exec_auth.js'
 import type { Cluster, User } from '@kubernetes/client-node/dist/config_types.js'
-import { CommandError } from '../framework/command-error.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
-import type { Machine } from '../framework/machine.ts'
+import { CommandError, exitCodes } from '../framework/command-error.ts'
+import type { Machine } from '../framework/command.ts'
 import { messageOf } from '../../schemas/json.ts'
 
 /** The part of a kubeconfig's user that names a plugin. */

@@ -4,7 +4,7 @@
  */
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Connection } from '../connection/connection.ts'
-import type { ExitCode } from './exit-codes.ts'
+import type { ExitCode } from './command-error.ts'
 import type { Painter } from './paint.ts'
 
 /** Where a value's completions come from. `files`: the shell completes. The others need a cluster or a kubeconfig. */
@@ -58,7 +58,7 @@ export type Flag =
   /** Such as `90s`, `5m`, `1h30m`; a number alone counts seconds. The value is in milliseconds. */
   | (ValueFlag & { readonly type: 'duration'; readonly default?: number })
 
-export type Arguments = Readonly<Record<string, Argument>>
+type Arguments = Readonly<Record<string, Argument>>
 export type Flags = Readonly<Record<string, Flag>>
 
 type Absent<D> = D extends { readonly isRequired: true } | { readonly default: string | number } ? never : undefined
@@ -80,13 +80,13 @@ type ArgumentValue<A> = A extends { readonly isVariadic: true }
     : string
 
 /** The values of a call, by the names of the definitions: the flag `skipBatchReset` is `--skip-batch-reset`. */
-export type Input<A, F> = {
+type Input<A, F> = {
   readonly arguments: { readonly [K in keyof A]: ArgumentValue<A[K]> }
   readonly flags: { readonly [K in keyof F]: FlagValue<F[K]> }
 }
 
 export type OutputFormat = 'table' | 'wide' | 'json' | 'yaml' | 'name' | 'markdown' | 'github'
-export type DryRun = 'none' | 'client' | 'server'
+type DryRun = 'none' | 'client' | 'server'
 
 /** Where text goes, as it is. */
 export type TextStream = {
@@ -134,8 +134,8 @@ export type Context = {
 }
 
 /** A command with the types of its own arguments and flags. */
-export type CommandOf<A extends Arguments, F extends Flags> = {
-  /** Such as `node list`. A first word that groups commands is described in `groups.ts`. */
+type CommandOf<A extends Arguments, F extends Flags> = {
+  /** Such as `node list`. A first word that groups commands is described in `flags.ts`. */
   readonly name: string
   readonly aliases?: readonly string[]
   /** One line in the list of commands: a verb, no full stop. */
@@ -150,7 +150,7 @@ export type CommandOf<A extends Arguments, F extends Flags> = {
   /** Further calls. The parser accepts them; not every machine has what they need. */
   readonly otherExamples?: readonly string[]
   /**
-   * The meaning of its exit codes, in addition to those that all commands of its kind have (`exitCodesOf` in help.ts).
+   * The meaning of its exit codes, in addition to those that all commands of its kind have (`exitCodesOf` in parse.ts).
    * Null: the command never ends with this one.
    */
   readonly exitCodes?: Partial<Record<ExitCode, string | null>>
@@ -186,3 +186,25 @@ export const defineFlags = <const F extends Flags>(flags: F): F => flags
 
 /** The values of these flags. */
 export type FlagValues<F> = Input<{}, F>['flags']
+
+/** The environment of a run of the tool; the real one is in `main.ts`, tests make their own. */
+export type Machine = {
+  readonly stdout: TextStream
+  readonly stderr: TextStream
+  readonly stdin: TextInput
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+  readonly random: Random
+  /** Aborted by ctrl-C and SIGTERM. */
+  readonly signal: AbortSignal
+  /** A file as text. Rejects with Node's errors. */
+  readFile(path: string): Promise<string>
+}
+
+export type TextInput = {
+  readonly isTerminal: boolean
+  /** One line without its end; undefined at the end of input. Rejects with the signal's reason. */
+  readLine(signal: AbortSignal): Promise<string | undefined>
+  /** All of it. */
+  readAll(): Promise<string>
+}

@@ -1,16 +1,19 @@
 /** Converts the text of a call to a command with its input. The only file that knows the argument library. */
-import { Command as Parser, CommanderError, Option, Argument as ParserArgument } from 'commander'
+import {
+  Command as Parser,
+  CommanderError,
+  Option,
+  Argument as ParserArgument,
+  Help,
+  type HelpConfiguration,
+} from 'commander'
 import { formatDuration } from '../../schemas/time.ts'
 import type { AnyInput, Argument, Command, Flag, Flags, FlagValues } from './command.ts'
-import { usageError } from './command-error.ts'
-import { longName, parseFlagValue } from './flag-values.ts'
-import { actionFlags, connectionFlags, generalFlags } from './global-flags.ts'
-import { groups } from './groups.ts'
+import { usageError, exitCodes, exitCodeTexts, type ExitCode } from './command-error.ts'
+import { longName, parseFlagValue, actionFlags, connectionFlags, generalFlags, groups } from './flags.ts'
 import { version } from '../../schemas/version.ts'
-import { helpAfter, helpConfiguration, optionsIn, programHelpAfter } from './help.ts'
-import { normalizeArgv } from './normalize-argv.ts'
 
-export const programName = 'kubectl skyhook'
+const programName = 'kubectl skyhook'
 
 const programSummary = 'See, understand, plan and change what skyhookd does on the nodes of a cluster'
 
@@ -22,7 +25,7 @@ export type Call = {
   readonly globals: GlobalFlags
 }
 
-export type ParseResult =
+type ParseResult =
   | ({ readonly outcome: 'call' } & Call)
   /** The requested help. */
   | { readonly outcome: 'help'; readonly text: string }
@@ -192,4 +195,130 @@ function helpOf(program: Parser, argv: readonly string[]): string {
   for (let parser: Parser | null = namedParser(program, argv); parser !== null; parser = parser.parent)
     names.unshift(parser.name())
   return `${names.join(' ')} --help`
+}
+
+/**
+ * Rewrites the spellings of a flag that kubectl's users know to the one that the parser knows: `-o=json`, `--yes=true`,
+ * `--yes=false`, other names of a flag, and a flag whose value is optional.
+ */
+function normalizeArgv(argv: readonly string[], commands: readonly Command[]): string[] {
+  const known = knownFlags([generalFlags, connectionFlags, actionFlags, ...commands.map(({ flags }) => flags ?? {})])
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length
+  return [...argv.slice(0, end).flatMap((word) => normalizeWord(word, known)), ...argv.slice(end)]
+}
+
+type KnownFlags = {
+  readonly booleans: ReadonlySet<string>
+  /** Other long names → the long name. */
+  readonly aliases: ReadonlyMap<string, string>
+  /** Letters of boolean flags → the long name. */
+  readonly letters: ReadonlyMap<string, string>
+  /** Long name → value of the flag without one. */
+  readonly bare: ReadonlyMap<string, string>
+}
+
+function knownFlags(all: readonly Flags[]): KnownFlags {
+  const flags = all.flatMap((some) => Object.entries(some)).map(([key, flag]) => ({ name: longName(key), flag }))
+  const booleans = flags.filter(({ flag }) => flag.type === 'boolean')
+  return {
+    booleans: new Set(booleans.map(({ name }) => name)),
+    aliases: new Map(flags.flatMap(({ name, flag }) => (flag.aliases ?? []).map((alias) => [alias, name]))),
+    letters: new Map(booleans.flatMap(({ name, flag }) => (flag.short === undefined ? [] : [[flag.short, name]]))),
+    bare: new Map(
+      flags.flatMap(({ name, flag }) => (flag.type === 'text' && flag.bare !== undefined ? [[name, flag.bare]] : [])),
+    ),
+  }
+}
+
+function normalizeWord(word: string, known: KnownFlags): readonly string[] {
+  const [, letter = '', letterValue = ''] = /^-([A-Za-z])=(.*)$/s.exec(word) ?? []
+  if (letter !== '') {
+    const name = known.letters.get(letter)
+    return name === undefined ? [`-${letter}${letterValue}`] : booleanWord(name, letterValue)
+  }
+  const [, written, value] = /^--([a-z][a-z-]*)(?:=(.*))?$/s.exec(word) ?? []
+  if (written === undefined) return [word]
+  const name = known.aliases.get(written) ?? written
+  if (value !== undefined) return known.booleans.has(name) ? booleanWord(name, value) : [`--${name}=${value}`]
+  const bare = known.bare.get(name)
+  return [bare === undefined ? `--${name}` : `--${name}=${bare}`]
+}
+
+/** Any other value stays, and the parser refuses it. */
+function booleanWord(name: string, value: string): readonly string[] {
+  if (value === 'false') return []
+  return [value === 'true' ? `--${name}` : `--${name}=${value}`]
+}
+
+/**
+ * The layout of help: lists in the order of the definitions, no mention of the program's own help flag, commands first.
+ */
+const helpConfiguration: HelpConfiguration = {
+  showGlobalOptions: false,
+  visibleOptions: (command) => command.options.filter(({ long, hidden }) => long !== '--help' && !hidden),
+  subcommandTerm: (command) => command.name(),
+  formatHelp(command, helper) {
+    const sections = Help.prototype.formatHelp.call(helper, command, helper).trimEnd().split('\n\n')
+    const isOptions = (section: string): boolean => section.startsWith(optionsTitle)
+    return [...sections.filter((one) => !isOptions(one)), ...sections.filter(isOptions), ''].join('\n\n').slice(0, -1)
+  },
+}
+
+const optionsTitle = 'Options:'
+
+/** The end of the program's help, after the flags. */
+const programHelpAfter = [
+  '  --version              show the version of this tool',
+  '',
+  '"kubectl skyhook COMMAND --help" has an example and the exit codes of a command,',
+  '"kubectl skyhook options" the flags for the connection to the cluster.',
+].join('\n')
+
+/** The flags of a help, under a title of its own. */
+const optionsIn = (help: string): string =>
+  help.slice(help.indexOf(optionsTitle)).replace(optionsTitle, 'Every command that asks a cluster takes:\n')
+
+/** Any command can end with these. */
+const common: readonly ExitCode[] = [exitCodes.ok, exitCodes.failed, exitCodes.usage, exitCodes.interrupted]
+
+/** What a refusal means for a command that asks the API server. */
+const refusalTexts = {
+  reading: 'you may not read what it needs',
+  acting: 'not confirmed, or refused by the API server',
+} as const
+
+/** Every exit code of a command, in order, with its meaning there. */
+export function exitCodesOf({
+  isLocal,
+  isAction,
+  exitCodes: own,
+}: Pick<Command, 'isLocal' | 'isAction' | 'exitCodes'>): ReadonlyMap<ExitCode, string> {
+  const texts: Partial<Record<ExitCode, string | null>> = {
+    ...Object.fromEntries(common.map((code) => [code, exitCodeTexts[code]])),
+    ...(!isLocal && { [exitCodes.refused]: refusalTexts[isAction ? 'acting' : 'reading'] }),
+    ...own,
+  }
+  const entries = Object.entries(texts).flatMap(([code, text]) =>
+    text === null ? [] : [[Number(code) as ExitCode, text] as const],
+  )
+  return new Map(entries.toSorted(([one], [other]) => one - other))
+}
+
+/** The end of a command's help, after the flags: output formats, an example, the exit codes. */
+function helpAfter(command: Command): string {
+  const { example, otherExamples = [], formats, isLocal, isAction } = command
+  const globals = [
+    formats && `  -o, --output FORMAT  ${formats.join(', ')} (default: ${formats[0]})`,
+    isAction && '  --dry-run[=MODE]     client: print what would be done; server: let the API server check it',
+    !isLocal && "  kubectl's flags for the connection: see kubectl skyhook options",
+  ].filter((line) => typeof line === 'string')
+  return [
+    ...(globals.length > 0 ? ['', 'Global options:', ...globals] : []),
+    '',
+    otherExamples.length === 0 ? 'Example:' : 'Examples:',
+    ...[example, ...otherExamples].map((call) => `  ${call}`),
+    '',
+    'Exit codes:',
+    ...[...exitCodesOf(command)].map(([code, text]) => `  ${String(code).padEnd(3)}  ${text}`),
+  ].join('\n')
 }

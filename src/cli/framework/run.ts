@@ -1,20 +1,16 @@
 import { messageOf } from '../../schemas/json.ts'
 import type { Connection } from '../connection/connection.ts'
-import type { Command, Context, OutputFormat } from './command.ts'
-import { usageError } from './command-error.ts'
+import type { Command, Context, OutputFormat, TextOutput, TextStream, Machine } from './command.ts'
+import { usageError, exitCodes, type ExitCode, exitCodeOf, describeError, refusedError } from './command-error.ts'
 import { complete } from './complete.ts'
-import { confirm } from './confirm.ts'
-import { exitCodeOf } from './exit-code-of.ts'
-import { exitCodes, type ExitCode } from './exit-codes.ts'
-import type { Machine } from './machine.ts'
-import { createTextOutput } from './text-output.ts'
 import { type Call, parseCall, type GlobalFlags } from './parse.ts'
-import { describeError } from './describe-error.ts'
+import { clip, harmlessJson, plainText } from '../../schemas/plain-text.ts'
+import type { Painter } from './paint.ts'
 
 /** Opens the API server that these flags and this machine's kubeconfig name. */
 export type Connect = (flags: GlobalFlags, machine: Machine) => Promise<Connection>
 
-export type Ports = {
+type Ports = {
   readonly connect: Connect
   /** Names of the kubeconfig's contexts. */
   readonly contextNames: (flags: GlobalFlags, machine: Machine) => Promise<readonly string[]>
@@ -101,3 +97,48 @@ function formatOf({ name, formats }: Command, text: string | undefined): OutputF
   if (formats === undefined) throw usageError(`"${name}" has one output format and does not take --output`)
   throw usageError(`--output must be one of ${formats.join(', ')}, got "${text}"`)
 }
+
+/**
+ * Asks on stderr, so that scripts read only the output from standard output. Returns after y or yes. Throws a refusal
+ * after anything else, and immediately without a terminal.
+ */
+async function confirm({ stdin, stderr, signal }: Machine, question: string): Promise<void> {
+  if (!stdin.isTerminal || !stderr.isTerminal)
+    throw refusedError(`not confirmed: ${question}`, 'no terminal to ask for confirmation: add --yes')
+  stderr.write(`${question} [y/N]: `)
+  const answer = await stdin.readLine(signal)
+  if (answer === undefined) stderr.write('\n')
+  if (!/^(y|yes)$/i.test(answer?.trim() ?? '')) throw refusedError('canceled, nothing was changed')
+}
+
+/** Twice the longest line of a step's output. */
+const maxLineLength = 16 * 1024
+/** Cursor to the upper left, and clear what is below: no line of the scroll-back is lost. */
+const redraw = '\u001B[H\u001B[J'
+
+/**
+ * Names and messages come from others. Characters that a terminal would obey, or that disguise a text, do not get
+ * through.
+ */
+export function createTextOutput(stream: TextStream): TextOutput {
+  const clean = (text: string, paint?: Painter): string => {
+    const lines = withShortLines(plainText(text))
+    return paint !== undefined && stream.hasColor ? lines.split('\n').map(paint).join('\n') : lines
+  }
+  return {
+    isTerminal: stream.isTerminal,
+    hasColor: stream.hasColor,
+    columns: () => stream.columns(),
+    write: (text, paint) => stream.write(clean(text, paint)),
+    document: (text) => stream.write(harmlessJson(text)),
+    screen: (text, paint) => stream.write(`${redraw}${clean(text, paint)}`),
+  }
+}
+
+const withShortLines = (text: string): string =>
+  text.length <= maxLineLength
+    ? text
+    : text
+        .split('\n')
+        .map((line) => clip(line, maxLineLength))
+        .join('\n')

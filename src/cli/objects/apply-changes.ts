@@ -1,9 +1,7 @@
 import { isNotFound } from '../../kube/errors.ts'
 import { messageOf } from '../../schemas/json.ts'
 import type { Context, OutputFormat } from '../framework/command.ts'
-import { describeError } from '../framework/describe-error.ts'
-import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
-import { exitCodeOf } from '../framework/exit-code-of.ts'
+import { describeError, exitCodeOf, exitCodes, type ExitCode } from '../framework/command-error.ts'
 import { print } from '../output/print.ts'
 import { editObject, type Edit, type Editable } from './edit.ts'
 

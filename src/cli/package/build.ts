@@ -4,7 +4,7 @@ import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { rootBlob, writeLayoutArchive } from '../../packages/oci/write/layout.ts'
 import { formatReference, parseReference } from '../../packages/oci/reference.ts'
 import type { Context } from '../framework/command.ts'
-import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'
+import { type ExitCode, exitCodes } from '../framework/command-error.ts'
 import { buildPackageImages } from './image.ts'
 
 export type BuildFlags = {

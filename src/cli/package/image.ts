@@ -5,8 +5,7 @@ import { examineFolder, type ExaminedPackage } from '../../packages/validate/exa
 import { type LayerEntry, readFolder, writeLayer } from '../../packages/oci/write/layer.ts'
 import { buildImage, type BuiltImage } from '../../packages/oci/write/layout.ts'
 import { formatFindings, hasErrors } from '../../schemas/finding.ts'
-import { CommandError, usageError } from '../framework/command-error.ts'
-import { exitCodes } from '../framework/exit-codes.ts'
+import { CommandError, usageError, exitCodes } from '../framework/command-error.ts'
 
 /** OCI's names of what Kubernetes nodes are made of. */
 const knownArchitectures = ['amd64', 'arm64']

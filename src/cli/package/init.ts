@@ -1,8 +1,7 @@
 import { resolve } from 'node:path'
 import { createLocalRoot } from '../../host/fs/host-root.ts'
 import type { Context } from '../framework/command.ts'
-import { refusedError, usageError } from '../framework/command-error.ts'
-import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'
+import { refusedError, usageError, type ExitCode, exitCodes } from '../framework/command-error.ts'
 import { scaffold } from './scaffold.ts'
 
 /** Writes the files of a new package into a folder that is empty or not there. @throws CommandError */

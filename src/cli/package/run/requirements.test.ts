@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { errorOf } from '../../../../test/kit/tool/command-error.ts'
-import { exitCodes } from '../../framework/exit-codes.ts'
+import { exitCodes } from '../../framework/command-error.ts'
 import { defaultBase, requireBase, requireMachine, type RunMachine } from './requirements.ts'
 
 const machine: RunMachine = { platform: 'linux', uid: 0, hasProgram: () => true }

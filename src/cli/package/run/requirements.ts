@@ -1,6 +1,5 @@
 /** What this machine and the base need for a throw-away host. Pure. */
-import { CommandError, usageError } from '../../framework/command-error.ts'
-import { exitCodes } from '../../framework/exit-codes.ts'
+import { CommandError, usageError, exitCodes } from '../../framework/command-error.ts'
 
 export type RunMachine = {
   /** As Node names it: `linux`, `darwin`, … */

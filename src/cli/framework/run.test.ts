@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { controls, effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
-import { createTextOutput } from './text-output.ts'
+import { createTextOutput } from './run.ts'
 import { yamlText } from './yaml-text.ts'
 
 function outputOf(write: (output: ReturnType<typeof createTextOutput>) => void): string {

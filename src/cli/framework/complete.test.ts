@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { allCommands } from '../commands/all.ts'
-import { formatSuggestions, suggest } from './suggest.ts'
+import { formatSuggestions, suggest } from './complete.ts'
 
 const names: Readonly<Record<string, readonly string[]>> = {
   skyhooks: ['tuning', 'tuned', 'gpu'],
