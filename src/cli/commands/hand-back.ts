@@ -1,5 +1,5 @@
 import { skyhookConditions } from '../../schemas/catalogue/conditions.ts'
-import { listAgentDaemonSets } from '../connection/agent-namespace.ts'
+import { listAgentDaemonSets } from '../connection/connection.ts'
 import { defineCommand } from '../framework/command.ts'
 import { refusedError, exitCodes } from '../framework/command-error.ts'
 import { applyChanges, changeFormats } from '../objects/apply-changes.ts'

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { configOf, files, folder, machineWith } from '../../../test/kit/tool/kubeconfig-files.ts'
 import { CommandError } from '../framework/command-error.ts'
 import { parseGlobals } from '../framework/parse.ts'
-import { resolveAccess } from './kubeconfig.ts'
-import { createLibraryCredentials } from './library-credentials.ts'
+import { resolveAccess, proxyOfEnvironment } from './kubeconfig.ts'
+import { createLibraryCredentials } from './open.ts'
 
 const access = async (flags: string, environment: Readonly<Record<string, string>> = {}) =>
   await resolveAccess(parseGlobals(flags.split(' ').filter(Boolean)), machineWith(environment))
@@ -99,4 +99,28 @@ test('reads at the same time agree on the connections through a proxy', async ()
   const identities = await Promise.all(Array.from({ length: 3 }, () => credentials.current()))
   expect(new Set(identities.map(({ agents }) => agents)).size).toBe(1)
   expect(identities.map(({ tlsRevision }) => tlsRevision)).toEqual([1, 1, 1])
+})
+
+const proxy = 'http://proxy:3128'
+
+test.each([
+  ['https://api.example:6443', { HTTPS_PROXY: proxy }, proxy],
+  ['https://api.example:6443', { https_proxy: proxy }, proxy],
+  ['https://api.example:6443', { HTTPS_PROXY: 'proxy:3128' }, proxy],
+  ['https://api.example:6443', { HTTP_PROXY: proxy }, undefined],
+  ['http://api.example', { HTTP_PROXY: proxy }, proxy],
+  ['https://127.0.0.1:6443', { HTTPS_PROXY: proxy }, undefined],
+  ['https://localhost:6443', { HTTPS_PROXY: proxy }, undefined],
+  ['https://[::1]:6443', { HTTPS_PROXY: proxy }, undefined],
+  ['https://api.example:6443', { HTTPS_PROXY: proxy, NO_PROXY: '*' }, undefined],
+  ['https://api.example:6443', { HTTPS_PROXY: proxy, NO_PROXY: 'other, example' }, undefined],
+  ['https://api.example:6443', { HTTPS_PROXY: proxy, NO_PROXY: '.example' }, undefined],
+  ['https://api.example:6443', { HTTPS_PROXY: proxy, no_proxy: 'api.example:6443' }, undefined],
+  ['https://api.example:6443', { HTTPS_PROXY: proxy, NO_PROXY: 'api.example:443' }, proxy],
+  ['https://api.example', { HTTPS_PROXY: proxy, NO_PROXY: 'api.example:443' }, undefined],
+  ['https://myapi.example:6443', { HTTPS_PROXY: proxy, NO_PROXY: 'api.example' }, proxy],
+  ['https://10.1.2.3:6443', { HTTPS_PROXY: proxy, NO_PROXY: '10.0.0.0/8' }, undefined],
+  ['https://11.1.2.3:6443', { HTTPS_PROXY: proxy, NO_PROXY: '10.0.0.0/8' }, proxy],
+])('the proxy for %s under %o is %s', (server, environment, expected) => {
+  expect(proxyOfEnvironment(server, environment)).toBe(expected)
 })

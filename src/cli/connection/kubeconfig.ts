@@ -8,8 +8,6 @@ import { CommandError, usageError, exitCodes } from '../framework/command-error.
 import type { Machine } from '../framework/command.ts'
 import type { GlobalFlags } from '../framework/parse.ts'
 import type { ExecConfig } from './exec-plugin.ts'
-import { type Impersonation, parseExtra } from './impersonation.ts'
-import { proxyOfEnvironment } from './proxy.ts'
 
 /** The server to connect to, and the user. */
 export type Access = {
@@ -206,4 +204,96 @@ function noCluster(flags: GlobalFlags, machine: Machine, loaded: Loaded, context
   }
   const remedy = 'set KUBECONFIG, or give --kubeconfig or --server'
   return new CommandError(exitCodes.usage, `no cluster to connect to: ${where} has none`, remedy)
+}
+
+/**
+ * The proxy for a server from the environment, as in kubectl: HTTPS_PROXY or HTTP_PROXY by the server's scheme, in
+ * upper or lower case, unless NO_PROXY names the host. Loopback addresses need no proxy.
+ */
+export function proxyOfEnvironment(
+  server: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const url = new URL(server)
+  const read = (name: string): string => environment[name] || environment[name.toLowerCase()] || ''
+  const proxy = url.protocol === 'http:' ? read('HTTP_PROXY') : read('HTTPS_PROXY')
+  if (proxy === '' || isLoopback(url.hostname) || isExcluded(url, read('NO_PROXY'))) return undefined
+  return proxy.includes('://') ? proxy : `http://${proxy}`
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '[::1]' || /^127(\.\d+){3}$/.test(host)
+
+function isExcluded({ hostname, port, protocol }: URL, list: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const actualPort = port || (protocol === 'http:' ? '80' : '443')
+  return list
+    .split(',')
+    .map((entry) => entry.trim().toLowerCase())
+    .filter((entry) => entry !== '')
+    .some((entry) => {
+      if (entry === '*') return true
+      if (entry.includes('/')) return isInNetwork(host, entry)
+      const [, name = entry, entryPort] = /^(.*?)(?::(\d+))?$/.exec(entry) ?? []
+      if (entryPort !== undefined && entryPort !== actualPort) return false
+      const suffix = name.replace(/^\*?\./, '')
+      return host === suffix || host.endsWith(`.${suffix}`)
+    })
+}
+
+/** Whether an IPv4 address is in a network such as `10.0.0.0/8`. */
+function isInNetwork(host: string, network: string): boolean {
+  const [base = '', bits = ''] = network.split('/')
+  const [address, start] = [host, base].map(numberOf)
+  const length = Number(bits)
+  if (address === undefined || start === undefined || !(length >= 0 && length <= 32)) return false
+  const size = 2 ** (32 - length)
+  return Math.floor(address / size) === Math.floor(start / size)
+}
+
+function numberOf(text: string): number | undefined {
+  const parts = text.split('.').map(Number)
+  if (parts.length !== 4 || parts.some((part) => !(part >= 0 && part <= 255))) return undefined
+  return parts.reduce((sum, part) => sum * 256 + part, 0)
+}
+
+/** The user to impersonate, from flags or from a user of the kubeconfig. */
+type Impersonation = {
+  readonly user?: string | undefined
+  readonly uid?: string | undefined
+  readonly groups: readonly string[]
+  readonly extra: Readonly<Record<string, readonly string[]>>
+}
+
+/** The impersonation headers; none without a user. Throws a usage error for groups without a user. */
+export function impersonationHeaders({ user, uid, groups, extra }: Impersonation): Record<string, string | string[]> {
+  const others = [
+    groups.length > 0 && '--as-group',
+    uid !== undefined && '--as-uid',
+    Object.keys(extra).length > 0 && '--as-user-extra',
+  ]
+  const other = others.find((one) => one !== false)
+  if (user === undefined && other !== undefined) throw usageError(`${other} needs --as USER`)
+  return {
+    ...(user !== undefined && { 'impersonate-user': user }),
+    ...(uid !== undefined && { 'impersonate-uid': uid }),
+    ...(groups.length > 0 && { 'impersonate-group': [...groups] }),
+    ...Object.fromEntries(
+      // keys may contain characters that are invalid in a header's name
+      Object.entries(extra).map(([key, values]) => [
+        `impersonate-extra-${encodeURIComponent(key.toLowerCase())}`,
+        [...values],
+      ]),
+    ),
+  }
+}
+
+/** Parses the `KEY=VALUE` of each `--as-user-extra`. */
+function parseExtra(texts: readonly string[]): Record<string, string[]> {
+  const extra: Record<string, string[]> = {}
+  for (const text of texts) {
+    const at = text.indexOf('=')
+    if (at < 1) throw usageError(`--as-user-extra must be KEY=VALUE, got "${text}"`)
+    ;(extra[text.slice(0, at)] ??= []).push(text.slice(at + 1))
+  }
+  return extra
 }
