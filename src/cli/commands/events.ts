@@ -2,8 +2,7 @@ import { defineCommand, type Context } from '../framework/command.ts'
 import { exitCodes } from '../framework/command-error.ts'
 import { type EventRow, followEvents, inOrder, listEvents } from '../objects/follow-events.ts'
 import { formatAge } from '../output/durations.ts'
-import { envelope, print } from '../output/print.ts'
-import { type Column, formatTable } from '../output/table.ts'
+import { envelope, print, type Column, formatTable } from '../output/print.ts'
 
 /** An agent, and the census. */
 const sources = ['skyhookd', 'skyhookd-census']

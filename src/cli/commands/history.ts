@@ -16,8 +16,7 @@ import { getSkyhook } from '../objects/skyhooks.ts'
 import { messageOf } from '../../schemas/json.ts'
 import type { StepLine } from '../../schemas/step-log.ts'
 import { elapsed, formatAge } from '../output/durations.ts'
-import { envelope, print } from '../output/print.ts'
-import type { Column } from '../output/table.ts'
+import { envelope, print, type Column } from '../output/print.ts'
 
 export const history = defineCommand({
   name: 'history',

@@ -1,6 +1,6 @@
 /** Checks as text. Color alone never shows a verdict. */
 import { shownLines } from '../../schemas/plain-text.ts'
-import { besideCells, type Cell } from '../output/beside.ts'
+import { besideCells, type Cell } from '../output/wrap.ts'
 import { type Check } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
 

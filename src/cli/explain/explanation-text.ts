@@ -1,8 +1,8 @@
 /** Explanations as text. Each state has its own word: color alone never shows it. */
 import { plainExcerpt, shownLines } from '../../schemas/plain-text.ts'
-import { besideCells, type Cell } from '../output/beside.ts'
+import { besideCells, type Cell } from '../output/wrap.ts'
 import { durationText } from '../output/durations.ts'
-import { attemptsText, hangingStep, runningStepText } from '../output/running-steps.ts'
+import { attemptsText, hangingStep, runningStepText } from '../output/rollout-texts.ts'
 import type { NodeExplanation } from './explain-node.ts'
 import type { NodeGroup } from './node-groups.ts'
 import type { Finding } from './finding.ts'

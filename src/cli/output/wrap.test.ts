@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { wrapLine } from './wrap.ts'
+import { wrapLine, besideCells } from './wrap.ts'
 
 test('the rest of a line stands below the last cell, or a little further than its start', () => {
   expect(wrapLine('slot       CLOSED    all slots are taken by node1', 42)).toEqual([
@@ -28,4 +28,17 @@ test('lines have the text in its order, and only a word that is wider is in a li
       for (const one of lines) if (one.trim().includes(' ')) expect(one.length).toBeLessThanOrEqual(columns)
     }),
   )
+})
+
+const cells = [
+  ['slots', 6],
+  ['ok', 4],
+] as const
+
+test.each([
+  ['no line', [], ['slots  ok']],
+  ['a line', ['3 slots'], ['slots  ok   3 slots']],
+  ['lines', ['a', '  b'], ['slots  ok   a', '              b']],
+])('cells with %s beside them', (_, lines, expected) => {
+  expect(besideCells(cells, lines)).toEqual(expected)
 })

@@ -1,10 +1,18 @@
 /** Rollouts as text: one block for each Skyhook. Color alone never shows a state. */
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../output/durations.ts'
-import { attemptsText, runningStepText } from '../output/running-steps.ts'
+import {
+  attemptsText,
+  runningStepText,
+  barText,
+  completePercent,
+  shownStatuses,
+  statusName,
+  budgetUseText,
+  paceText,
+  packageText,
+} from '../output/rollout-texts.ts'
 import { shownLine, shownLines } from '../../schemas/plain-text.ts'
-import { barText, completePercent, shownStatuses, statusName } from '../output/node-states.ts'
-import { budgetUseText, paceText, packageText } from '../output/rollout-texts.ts'
 import type { ClosedNodes, Closure } from './closed-nodes.ts'
 import {
   type BudgetUse,

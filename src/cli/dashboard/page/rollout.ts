@@ -1,9 +1,16 @@
 /** The rollout that is shown: counts, the budget and the pace, what nodes wait for; and the list of all Skyhooks. */
 import { h, type ComponentChild } from 'preact'
 import type { PageState, Rollout, SkyhookBrief } from '../page-data.ts'
-import { attemptsText, runningStepText } from '../../output/running-steps.ts'
-import { completePercent, shownStatuses, statusName } from '../../output/node-states.ts'
-import { budgetUseText, paceText, packageText } from '../../output/rollout-texts.ts'
+import {
+  attemptsText,
+  runningStepText,
+  completePercent,
+  shownStatuses,
+  statusName,
+  budgetUseText,
+  paceText,
+  packageText,
+} from '../../output/rollout-texts.ts'
 import { agoText, nowMs } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'
 

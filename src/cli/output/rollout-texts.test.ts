@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nodeStatuses, type NodeStatus } from '../../schemas/skyhook.ts'
-import { barText, completePercent, shownStatuses, statusName } from './node-states.ts'
+import { barText, completePercent, shownStatuses, statusName } from './rollout-texts.ts'
 
 const bars: readonly (readonly [number, Partial<Record<NodeStatus, number>>, number, string])[] = [
   [10, { complete: 10 }, 100, '##############################'],
