@@ -2,8 +2,7 @@ import { skyhookConditions } from '../../schemas/catalogue/conditions.ts'
 import { listAgentDaemonSets } from '../connection/connection.ts'
 import { defineCommand } from '../framework/command.ts'
 import { refusedError, exitCodes } from '../framework/command-error.ts'
-import { applyChanges, changeFormats } from '../objects/apply-changes.ts'
-import type { Edit, Editable } from '../objects/edit.ts'
+import { applyChanges, changeFormats, type Edit, type Editable } from '../objects/edit.ts'
 import { listSkyhookNames, noSkyhook, skyhookPath } from '../objects/skyhooks.ts'
 
 export const handBack = defineCommand({

@@ -2,7 +2,7 @@
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { defineCommand, type Command, type Context } from '../framework/command.ts'
 import { usageError, exitCodes, type ExitCode } from '../framework/command-error.ts'
-import { applyChanges, changeFormats } from '../objects/apply-changes.ts'
+import { applyChanges, changeFormats } from '../objects/edit.ts'
 import { listSkyhookNames, noSkyhook, skyhookPath } from '../objects/skyhooks.ts'
 
 type Switch = {

@@ -2,8 +2,7 @@
 import { cordonKey, ignoreLabel, keepCordonedKey, nodeStateKey } from '../../schemas/annotations.ts'
 import { defineCommand, type Command, type Context } from '../framework/command.ts'
 import { notFoundError, exitCodes, type ExitCode } from '../framework/command-error.ts'
-import { applyChanges, changeFormats } from '../objects/apply-changes.ts'
-import type { Edit, Editable } from '../objects/edit.ts'
+import { applyChanges, changeFormats, type Edit, type Editable } from '../objects/edit.ts'
 import {
   listNodes,
   matchNames,

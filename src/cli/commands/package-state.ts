@@ -1,8 +1,7 @@
 /** package status and package rerun. */
 import { defineCommand, type Context } from '../framework/command.ts'
 import { usageError, exitCodes } from '../framework/command-error.ts'
-import { changeFormats } from '../objects/apply-changes.ts'
-import { editPackages } from '../objects/edit-state.ts'
+import { changeFormats, editPackages } from '../objects/edit.ts'
 import { listNodes, publishedPackages, type NodeMetadata, type PublishedPackage } from '../objects/nodes.ts'
 import { getSkyhook, noPackage } from '../objects/skyhooks.ts'
 import { print } from '../output/print.ts'

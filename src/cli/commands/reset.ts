@@ -3,9 +3,15 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import { defineCommand, type Context } from '../framework/command.ts'
 import { exitCodes } from '../framework/command-error.ts'
-import { applyChanges, type Change, changeFormats } from '../objects/apply-changes.ts'
-import { editPackages, isPackage } from '../objects/edit-state.ts'
-import type { Edit, Editable } from '../objects/edit.ts'
+import {
+  applyChanges,
+  type Change,
+  changeFormats,
+  type Edit,
+  type Editable,
+  editPackages,
+  isPackage,
+} from '../objects/edit.ts'
 import { listNodes, nodePath, type NodeMetadata, publishedPackages, skyhooksOn } from '../objects/nodes.ts'
 import { getSkyhook, noPackage, noSkyhook, skyhookPath } from '../objects/skyhooks.ts'
 import { counted } from '../../schemas/wording.ts'
