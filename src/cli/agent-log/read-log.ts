@@ -3,10 +3,9 @@ import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import type { ByteStream, KubeTransport } from '../../kube/transport.ts'
 import { readLines } from '../../kube/watch.ts'
 import { type Clock, sleep, startWatchdog } from '../../schemas/clock.ts'
-import { podsPathIn, fleetCollections } from '../fleet-view/collections.ts'
+import { podsPathIn, fleetCollections, listCollection } from '../fleet-view/collections.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { agentContainer } from '../fleet-view/project.ts'
-import { listCollection } from '../fleet-view/collection.ts'
 import { matchNames, unmatchedPatterns } from '../objects/nodes.ts'
 
 /** A dead connection is as silent as an idle agent: after this time a new one is opened. */

@@ -17,7 +17,7 @@ import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { type NodeDetail, readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
-import { readFleet } from '../fleet-view/read-fleet.ts'
+import { readFleet } from '../fleet-view/collections.ts'
 import { explainNode, type NodeExplanation } from './explain-node.ts'
 import type { Cause } from './finding.ts'
 

@@ -4,7 +4,7 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import type { LabelSelector } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { Pod } from '../../stages/model/pods.ts'
-import { type Collection, listCollection, readerOf } from './collection.ts'
+import { type Collection, listCollection, readerOf } from './collections.ts'
 import { mapped, readable } from './readable.ts'
 
 export type NodeDetail = {

@@ -23,7 +23,7 @@ import { createNodeReader } from '../status/node-report.ts'
 import type { FleetView } from './fleet-view.ts'
 import { readNodeDetail } from './node-detail.ts'
 import { slimNode } from './project.ts'
-import { readFleet } from './read-fleet.ts'
+import { readFleet } from './collections.ts'
 
 const namespace = 'default'
 const strategy = { fixed: { initialBatch: 100 } }

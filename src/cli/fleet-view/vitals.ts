@@ -7,7 +7,7 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
 import type { Lease } from '../../lease/slot.ts'
 import { type Known, unknown } from '../../stages/model/snapshot.ts'
-import { type Collection, readerOf } from './collection.ts'
+import { type Collection, readerOf } from './collections.ts'
 import { mapped } from './readable.ts'
 
 export type Vitals = {

@@ -2,8 +2,7 @@ import { nodeStateKey, skyhooksWith } from '../../schemas/annotations.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { listCollection } from '../fleet-view/collection.ts'
-import { nodesAs, nodesPath } from '../fleet-view/collections.ts'
+import { listCollection, nodesAs, nodesPath } from '../fleet-view/collections.ts'
 import { usageError } from '../framework/command-error.ts'
 
 export const nodePath = (name: string): string => `${nodesPath}/${encodeURIComponent(name)}`

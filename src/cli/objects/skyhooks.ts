@@ -2,7 +2,7 @@ import { skyhooksPath } from '../../schemas/api.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { listCollection } from '../fleet-view/collection.ts'
+import { listCollection } from '../fleet-view/collections.ts'
 import { notFoundError } from '../framework/command-error.ts'
 
 export const skyhookPath = (name: string): string => `${skyhooksPath}/${encodeURIComponent(name)}`

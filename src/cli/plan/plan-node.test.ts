@@ -4,7 +4,7 @@ import { reasonKey, reasonsKey, statusKey, stepKey } from '../../schemas/annotat
 import type { Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
-import { readFleet } from '../fleet-view/read-fleet.ts'
+import { readFleet } from '../fleet-view/collections.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { planGroups } from './plan-groups.ts'

@@ -10,7 +10,7 @@ import {
 } from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
-import { readFleet } from '../fleet-view/read-fleet.ts'
+import { readFleet } from '../fleet-view/collections.ts'
 import { fleetStatus, paceOf, type SkyhookStatus } from './fleet-status.ts'
 import { createNodeReader } from './node-report.ts'
 import { readCompletions } from './read-completions.ts'

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { readerOf } from '../fleet-view/collection.ts'
+import { readerOf } from '../fleet-view/collections.ts'
 import { eventsAbout } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import type { Completion } from './fleet-status.ts'

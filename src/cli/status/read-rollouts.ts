@@ -2,9 +2,7 @@
 import type { KubeTransport } from '../../kube/transport.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { readerOf } from '../fleet-view/collection.ts'
-import { nodesAs } from '../fleet-view/collections.ts'
-import { type FleetRequest, readFleet } from '../fleet-view/read-fleet.ts'
+import { readerOf, nodesAs, type FleetRequest, readFleet } from '../fleet-view/collections.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createNode, merge, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { readFleet } from '../fleet-view/read-fleet.ts'
+import { readFleet } from '../fleet-view/collections.ts'
 import { agentStates } from './node-facts.ts'
 import { createNodeReader } from './node-report.ts'
 import { watchFleet } from './watch-fleet.ts'

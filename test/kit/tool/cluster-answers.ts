@@ -8,7 +8,7 @@ import { expectedDefinitions } from '../../../src/cli/doctor/read/expected-defin
 import { explainNode, type NodeExplanation } from '../../../src/cli/explain/explain-node.ts'
 import { readNodeDetail } from '../../../src/cli/fleet-view/node-detail.ts'
 import { slimNode } from '../../../src/cli/fleet-view/project.ts'
-import { readFleet } from '../../../src/cli/fleet-view/read-fleet.ts'
+import { readFleet } from '../../../src/cli/fleet-view/collections.ts'
 import { readVitals } from '../../../src/cli/fleet-view/vitals.ts'
 import type { SlotProgress } from '../../../src/lease/slot.ts'
 import { skyhookScope } from '../../../src/lease/names.ts'

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { nodeWrightGroup, nodeWrightGroupPath } from '../../../schemas/nodewright.ts'
 import { known } from '../../../stages/model/snapshot.ts'
-import { type Collection, readerOf } from '../../fleet-view/collection.ts'
+import { type Collection, readerOf } from '../../fleet-view/collections.ts'
 import { readable } from '../../fleet-view/readable.ts'
 import type { NodeWrightFacts, NodeWrightJob } from '../takeover/facts.ts'
 

@@ -9,8 +9,7 @@ import {
   packagePodState,
   skyhookOfPackagePod,
 } from '../../../stages/model/pods.ts'
-import { readerOf } from '../../fleet-view/collection.ts'
-import { nodesAs } from '../../fleet-view/collections.ts'
+import { readerOf, nodesAs } from '../../fleet-view/collections.ts'
 import { slimNode } from '../../fleet-view/project.ts'
 import { takeoverReport } from '../takeover/report.ts'
 import type {

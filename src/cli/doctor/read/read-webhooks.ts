@@ -4,7 +4,7 @@ import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup } from '../../../schemas/api.ts'
 import { nodeWrightGroup } from '../../../schemas/nodewright.ts'
 import { known, type Known } from '../../../stages/model/snapshot.ts'
-import { type CollectionReader, readerOf } from '../../fleet-view/collection.ts'
+import { type CollectionReader, readerOf } from '../../fleet-view/collections.ts'
 import type { OperatorWebhook } from '../takeover/facts.ts'
 
 const kinds = ['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'] as const
