@@ -20,7 +20,7 @@ import { cacheFolder } from '../../build/cache.ts'
 import { hasBus, hostOs } from '../sandbox/host-os.ts'
 import { schemaErrors, schemaOf } from '../kit/pages/document-schemas.ts'
 import { commandsOn, writeFilesOf } from '../kit/pages/page-examples.ts'
-import { packageRun } from '../../src/cli/commands/package-run.ts'
+import { packageRun } from '../../src/cli/commands/package.ts'
 
 const repository = join(import.meta.dirname, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'package-run-'))

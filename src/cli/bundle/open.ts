@@ -9,6 +9,7 @@ import { unpackBundle, type BundleIndex, type Bundle, type SourceEntry, isNamedO
 import { apiErrorFrom } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { UnreadError } from '../fleet-view/readable.ts'
+import type { Context } from '../framework/command.ts'
 
 type OpenBundle = {
   readonly transport: KubeTransport
@@ -110,3 +111,26 @@ const whyAbsent = (path: string): string =>
   path === '/api/v1/pods'
     ? 'the bundle has the pods of nodes that were out of service, and of those named with --node'
     : `the bundle does not have ${path}`
+
+export const fromFlag = {
+  type: 'text',
+  placeholder: 'FILE',
+  complete: 'files',
+  replacesCluster: true,
+  summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
+} as const
+
+type Source = {
+  readonly transport: KubeTransport
+  /** Of the agents. */
+  readonly namespace: string
+  /** Of an archive: stopped at the time of the archive. */
+  readonly clock: Clock
+}
+
+/** `file`: an archive; undefined: the cluster of the call. */
+export async function openSource(context: Context, file: string | undefined): Promise<Source> {
+  if (file !== undefined) return await openBundle(file, context)
+  const { transport, agentNamespace } = await context.connect()
+  return { transport, namespace: await agentNamespace(), clock: context.clock }
+}

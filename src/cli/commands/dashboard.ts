@@ -7,7 +7,7 @@ import { CommandError, usageError, exitCodes } from '../framework/command-error.
 import { isObject } from '../../schemas/json.ts'
 import { version } from '../../schemas/version.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
-import { fromFlag } from './from.ts'
+import { fromFlag } from '../bundle/open.ts'
 
 const maxPort = 65_535
 

@@ -19,7 +19,7 @@ import { cordonKey } from '../../schemas/annotations.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { unknown } from '../../stages/model/snapshot.ts'
-import { fromFlag, openSource } from './from.ts'
+import { fromFlag, openSource } from '../bundle/open.ts'
 
 /** Pods are read only for nodes that are out of service: with a budget these are few. */
 const maxPodReads = 50

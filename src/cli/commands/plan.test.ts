@@ -6,7 +6,7 @@ import { statusKey } from '../../schemas/annotations.ts'
 import { ApiError } from '../../kube/errors.ts'
 import { skyhookTypeMeta } from '../../schemas/api.ts'
 import type { OutputFormat } from '../framework/command.ts'
-import { plan } from './plan.ts'
+import { plan } from './files.ts'
 
 const skyhook = (spec: object, name = 's', metadata: object = {}): string =>
   JSON.stringify({ ...skyhookTypeMeta, metadata: { name, ...metadata }, spec })

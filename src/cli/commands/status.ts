@@ -19,7 +19,7 @@ import { readRollouts } from '../status/read-rollouts.ts'
 import { statusLine, statusText } from '../status/status-text.ts'
 import { type WaitVerdict, waitVerdict } from '../status/wait-verdict.ts'
 import { watchFleet } from '../status/watch-fleet.ts'
-import { fromFlag, openSource } from './from.ts'
+import { fromFlag, openSource } from '../bundle/open.ts'
 
 /** Conditions change once every few seconds. */
 const waitPollMs = 1_000

@@ -1,9 +1,11 @@
+/** Commands about the tool itself. */
 import { timeoutSignal } from '../../schemas/clock.ts'
 import { version as ownVersion } from '../../schemas/version.ts'
 import { defineCommand, type Context } from '../framework/command.ts'
 import { describeError, exitCodes } from '../framework/command-error.ts'
 import { listAgentDaemonSets } from '../connection/connection.ts'
 import { envelope, print } from '../output/print.ts'
+import { connectionHelp } from '../framework/parse.ts'
 
 type Row = {
   readonly component: 'kubectl-skyhook' | 'skyhookd'
@@ -65,3 +67,50 @@ async function agentVersions(context: Context, signal: AbortSignal): Promise<rea
     ...(namespace !== undefined && { namespace }),
   }))
 }
+
+const program = 'kubectl-skyhook'
+
+export const completion = defineCommand({
+  name: 'completion',
+  summary: 'print the script that completes commands and names in a shell',
+  description:
+    'bash: source <(kubectl-skyhook completion bash), with the package bash-completion. zsh: source the output in ' +
+    '.zshrc after compinit. fish: kubectl-skyhook completion fish | source. For "kubectl skyhook" itself, kubectl ' +
+    'asks the program kubectl_complete-skyhook, which comes with this tool.',
+  example: 'kubectl skyhook completion bash',
+  arguments: { shell: { summary: 'bash, zsh or fish', choices: ['bash', 'zsh', 'fish'] } },
+  isLocal: true,
+  run: async ({ stdout }, { arguments: { shell } }) => {
+    const script = await scriptOf(shell)
+    // The library's script for bash cannot be sourced twice, or beside another program's.
+    stdout.write(shell === 'bash' ? script.replaceAll(/^readonly /gm, '') : script)
+    return exitCodes.ok
+  },
+})
+
+/** The library prints its scripts and does not return them. */
+async function scriptOf(shell: string): Promise<string> {
+  const { RootCommand } = await import('@bomb.sh/tab')
+  const { log } = console
+  let script = ''
+  console.log = (text: string) => {
+    script += `${text}\n`
+  }
+  try {
+    new RootCommand().setup(program, program, shell)
+  } finally {
+    console.log = log
+  }
+  return script
+}
+
+export const options = defineCommand({
+  name: 'options',
+  summary: "list kubectl's connection flags, which every command takes",
+  example: 'kubectl skyhook options',
+  isLocal: true,
+  run: async ({ stdout }) => {
+    stdout.write(connectionHelp())
+    return await Promise.resolve(exitCodes.ok)
+  },
+})
