@@ -1,6 +1,6 @@
 /** A release under another name in another namespace, from its installation to its end, with helm and a real API server. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readCluster } from '../../src/cli/doctor/read/read-cluster.ts'
+import { readCluster } from '../../src/cli/doctor/read/check-cluster.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { skyhookScope } from '../../src/lease/names.ts'
 import { newLease } from '../../src/lease/slot.ts'

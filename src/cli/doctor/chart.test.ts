@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { expect, test } from 'vitest'
 import type { Scope } from './cluster-facts.ts'
-import { agentPermissions } from './permissions.ts'
-import { expectedPolicies } from './policies.ts'
-import { levelSuffixes } from './priority.ts'
+import { agentPermissions, expectedPolicies } from './permissions.ts'
+import { levelSuffixes } from './cluster-report.ts'
 
 const templateText = (name: string): string =>
   readFileSync(join(import.meta.dirname, '../../../chart/templates', name), 'utf8')

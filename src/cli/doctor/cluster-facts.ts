@@ -4,6 +4,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { AgentDaemonSet, FleetView } from '../fleet-view/fleet-view.ts'
 import type { Vitals } from '../fleet-view/vitals.ts'
+import type { Clock } from '../../schemas/clock.ts'
 
 export type ClusterFacts = {
   /** Of this tool; `source` when it runs without a bundle. */
@@ -77,3 +78,6 @@ export type FlowSchemaFacts = {
   /** ServiceAccounts as `namespace/name`. */
   readonly serviceAccounts: readonly string[]
 }
+
+/** `namespace`: of the agents. */
+export type ClusterRequest = { readonly namespace: string; readonly clock: Clock; readonly signal: AbortSignal }

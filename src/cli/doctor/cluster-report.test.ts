@@ -7,10 +7,9 @@ import { cordonKey, hostKey, keepOffBeforeKey, reasonKey } from '../../schemas/a
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
 import { clusterReport, nodeReport } from './cluster-report.ts'
-import { catalogue, type Finding, type FindingId } from './finding.ts'
+import { catalogue, type Finding, type FindingId, reportText } from './finding.ts'
 import { confirmed, suspicionsOf } from './left-overs.ts'
-import { expectedDefinitions } from './read/expected-definitions.ts'
-import { reportText } from './report-text.ts'
+import { expectedDefinitions } from './read/check-cluster.ts'
 
 const reportOf = (facts: ClusterFacts) => clusterReport(facts, expectedDefinitions(), suspicionsOf(facts.fleet))
 const findingsOf = (facts: ClusterFacts): readonly Finding[] => reportOf(facts).flatMap(({ findings }) => findings)

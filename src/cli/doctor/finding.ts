@@ -1,11 +1,13 @@
 /** What `doctor` can find. The ids are stable: people and scripts refer to them. */
 import type { ObjectName } from '../explain/finding.ts'
-import { named } from '../../schemas/wording.ts'
+import { named, counted } from '../../schemas/wording.ts'
+import { shownLines } from '../../schemas/plain-text.ts'
+import { besideCells, type Cell } from '../output/wrap.ts'
 
 export type { ObjectName }
 
 /** `error`: something does not work, or is not safe. `warning`: it works, but not as the chart configures it. */
-export type Severity = 'error' | 'warning'
+type Severity = 'error' | 'warning'
 
 /** Each id with its severity and what it means, for the page in docs/usage. */
 export const catalogue = {
@@ -165,7 +167,7 @@ export const finding = (id: FindingId, rest: Omit<Finding, 'id' | 'severity'>): 
 })
 
 /** In the order in which they are shown. */
-export type CheckName =
+type CheckName =
   | 'versions'
   | 'permissions'
   | 'policies'
@@ -221,3 +223,36 @@ const maxNames = 8
 
 /** Names for a message, the first of many. */
 export const namedSome = (names: readonly string[]): string => named(names, maxNames)
+
+const checkWidth = 12
+const verdictWidth = 8
+
+export function reportText(checks: readonly Check[]): string {
+  const lines = checks.flatMap(({ check, verdict, findings, unknown, about }) => {
+    const cells: readonly Cell[] = [
+      [check, checkWidth],
+      [verdict === 'error' ? 'ERROR' : verdict, verdictWidth],
+    ]
+    const texts = [
+      ...findings.flatMap(({ id, severity, message, remedy, command }) => [
+        `${severity === 'error' ? 'ERROR' : severity} ${id}: ${message}`,
+        `  remedy: ${remedy}`,
+        ...(command === undefined ? [] : [`  run:    ${command}`]),
+      ]),
+      ...unknown.map((why) => `unknown: ${why}`),
+    ]
+    return besideCells(cells, about === '' ? texts : [about, ...texts])
+  })
+  return shownLines([...lines, '', summaryOf(checks)])
+}
+
+function summaryOf(checks: readonly Check[]): string {
+  const findings = checks.flatMap((one) => one.findings)
+  const errors = findings.filter(({ severity }) => severity === 'error').length
+  const unknown = checks.filter((one) => one.unknown.length > 0).length
+  return [
+    counted(errors, 'error'),
+    counted(findings.length - errors, 'warning'),
+    ...(unknown > 0 ? [`${counted(unknown, 'check')} not or not fully possible`] : []),
+  ].join(', ')
+}

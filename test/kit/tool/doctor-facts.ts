@@ -1,10 +1,9 @@
 /** A cluster in which `doctor` finds nothing, for tests that break one thing of it. */
 import { listedSlot } from '../slots/listed-slot.ts'
 import type { ClusterFacts } from '../../../src/cli/doctor/cluster-facts.ts'
-import { agentPermissions } from '../../../src/cli/doctor/permissions.ts'
-import { expectedPolicies } from '../../../src/cli/doctor/policies.ts'
-import { levelSuffixes } from '../../../src/cli/doctor/priority.ts'
-import { expectedDefinitions } from '../../../src/cli/doctor/read/expected-definitions.ts'
+import { agentPermissions, expectedPolicies } from '../../../src/cli/doctor/permissions.ts'
+import { levelSuffixes } from '../../../src/cli/doctor/cluster-report.ts'
+import { expectedDefinitions } from '../../../src/cli/doctor/read/check-cluster.ts'
 import type { AgentPod } from '../../../src/cli/fleet-view/fleet-view.ts'
 import { hostKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
