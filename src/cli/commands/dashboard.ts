@@ -1,6 +1,6 @@
 /** A local web page of the rollouts, served by this process. */
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { DashboardSource } from '../dashboard/source.ts'
+import type { DashboardSource } from '../dashboard/page-data.ts'
 import { readable } from '../fleet-view/readable.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { CommandError, usageError, exitCodes } from '../framework/command-error.ts'

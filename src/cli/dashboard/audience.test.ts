@@ -3,11 +3,9 @@ import { type FleetScene, startScene } from '../../../test/kit/fleet/fleet-scene
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
-import { createAudience } from './audience.ts'
-import type { EventStream } from './event-stream.ts'
+import { createAudience, type EventStream } from './audience.ts'
 import { openFleetSource } from './fleet-source.ts'
-import type { ClusterIdentity, NodeSquare, PageState } from './page-data.ts'
-import type { DashboardSource, FleetMoment } from './source.ts'
+import type { ClusterIdentity, NodeSquare, PageState, DashboardSource, FleetMoment } from './page-data.ts'
 
 const identity: ClusterIdentity = {
   context: 'prod',

@@ -13,11 +13,10 @@ import { packBundle } from '../bundle/archive.ts'
 import { collectBundle } from '../bundle/collect.ts'
 import { openBundle } from '../bundle/open.ts'
 import { exitCodes } from '../framework/command-error.ts'
-import { openFleetSource } from './fleet-source.ts'
+import { openFleetSource, inContext, nodeActions } from './fleet-source.ts'
 import { withSlots } from './lanes.ts'
-import type { OutputPart, PageState } from './page-data.ts'
-import { pageState } from './page-state.ts'
-import type { DashboardSource, FleetMoment } from './source.ts'
+import type { OutputPart, PageState, DashboardSource, FleetMoment } from './page-data.ts'
+import { pageState } from './audience.ts'
 
 const { signal } = new AbortController()
 const literal = 'literal-of-an-environment'
@@ -223,4 +222,19 @@ test('what a text lacks of the archived spec would be removed, unless it is a de
     expect.stringContaining('removed spec.packages.p0b.image'),
     expect.stringContaining('removed spec.packages.p0b.version'),
   ])
+})
+
+test.each([
+  ['kubectl skyhook resume s', 'kubectl skyhook resume s --context prod'],
+  ['kubectl describe node n | grep -A5 Taints', 'kubectl describe node n --context prod | grep -A5 Taints'],
+  ['kubectl get a && kubectl get b', 'kubectl get a --context prod && kubectl get b --context prod'],
+  ['systemd-inhibit --list # on the host', 'systemd-inhibit --list # on the host'],
+])('the command %s names the cluster that the page shows', (command, expected) => {
+  expect(inContext(command, 'prod')).toBe(expected)
+  expect(inContext(command, undefined)).toBe(command)
+})
+
+test('a name with special characters stays one word of the shell', () => {
+  expect(inContext('kubectl get x', "a b'c; rm -rf /")).toBe(`kubectl get x --context 'a b'\\''c; rm -rf /'`)
+  for (const { command } of nodeActions('s', 'n$(x)')) expect(command).not.toMatch(/[^']n\$\(x\)/)
 })

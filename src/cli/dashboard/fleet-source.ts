@@ -2,22 +2,31 @@
 import { once } from 'node:events'
 import { isTransient } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
+import { type Clock, type Random, sleep, startInterval } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
-import { hostFolderOf } from '../agent-log/step-texts.ts'
+import { hostFolderOf, textOf } from '../agent-log/step-texts.ts'
 import { readable } from '../fleet-view/readable.ts'
 import { notFoundError } from '../framework/command-error.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import { readCompletions } from '../status/read-completions.ts'
 import { readRollouts } from '../status/read-rollouts.ts'
 import { type Freshness, watchFleet } from '../status/watch-fleet.ts'
-import { archivedNodeActions, inContext, logsCommand, nodeActions } from './commands.ts'
-import { planEdit } from './edit-plan.ts'
-import { manifestOf } from './manifest.ts'
 import { answerAbout, type NodePlace, skyhookNamed } from './node-answer.ts'
-import type { Identity } from './page-data.ts'
-import type { DashboardSource, FleetMoment, NodeOfSkyhook } from './source.ts'
-import { followStepOutput } from './step-output.ts'
+import type {
+  Identity,
+  DashboardSource,
+  FleetMoment,
+  NodeOfSkyhook,
+  EditPlan,
+  OutputLine,
+  OutputPart,
+  NodeAction,
+} from './page-data.ts'
+import { skyhookTypeMeta } from '../../schemas/api.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import { yamlText } from '../framework/yaml-text.ts'
+import { followSteps } from '../agent-log/node-log.ts'
+import type { LogPorts } from '../agent-log/read-log.ts'
 
 /** A square has to change within two seconds of the node. */
 const drawIntervalMs = 500
@@ -29,7 +38,7 @@ const minLossMs = 1_000
 /** The pace is that of Events, which nothing watches. */
 const completionsIntervalMs = 30_000
 
-export type FleetSourceOptions = {
+type FleetSourceOptions = {
   /** Of an archive, in place of an API server: none is asked, now and later. */
   readonly transport: KubeTransport
   /** Of an archive: its wall clock stands at the time at which the archive was made. */
@@ -150,3 +159,123 @@ async function unansweredBy(transport: KubeTransport, signal: AbortSignal): Prom
     return isTransient(error) ? error : undefined
   }
 }
+
+/** A Skyhook as YAML to edit: without its status, and without what the API server keeps in it for itself. */
+function manifestOf({ metadata, spec }: Pick<Skyhook, 'metadata' | 'spec'>): string {
+  const labels = metadata.labels === undefined ? {} : { labels: metadata.labels }
+  return yamlText({ ...skyhookTypeMeta, metadata: { name: metadata.name, ...labels }, spec })
+}
+
+/** Between two nodes of a plan: an answer to somebody else takes several turns of the event loop. */
+const planRestMs = 5
+
+type EditPlanOptions = {
+  readonly transport: KubeTransport
+  readonly namespace: string
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/** What an apply of a text would do. `of`: what `transport` is. @throws CommandError for what cannot be planned */
+async function planEdit(text: string, options: EditPlanOptions, of: 'cluster' | 'archive'): Promise<EditPlan> {
+  const { transport, namespace, clock, signal } = options
+  // loaded at its first use: it knows the rules of the resource definitions
+  const [{ readManifests }, planFile, { filePlanText }] = await Promise.all([
+    import('../dry-run/manifests.ts'),
+    of === 'cluster'
+      ? import('../dry-run/plan-file.ts').then((module) => module.planFile)
+      : import('../dry-run/plan-archived-file.ts').then((module) => module.planArchivedFile),
+    import('../dry-run/file-plan-output.ts'),
+  ])
+  const found = await planFile(readManifests(text, 'the text'), {
+    transport,
+    namespace,
+    clock,
+    signal,
+    isDelete: false,
+    checkEvictions: false,
+    betweenNodes: () => sleep(clock, planRestMs, signal),
+  })
+  return { isRefused: found.isRefused, disrupts: found.disrupts, text: filePlanText(found, 'text') }
+}
+
+/** Lines are sent together. */
+const sendIntervalMs = 250
+
+/** Follows the logs of the node's agents until the signal of the ports aborts. Throws what the API server answers. */
+async function followStepOutput(
+  ports: LogPorts,
+  { skyhook, node }: NodeOfSkyhook,
+  onPart: (part: OutputPart) => void,
+): Promise<void> {
+  let pending: OutputLine[] = []
+  const flush = (): void => {
+    if (pending.length > 0) onPart({ lines: pending })
+    pending = []
+  }
+  const cancel = startInterval(ports.clock, sendIntervalMs, flush)
+  try {
+    await followSteps(
+      { ports, node, selection: { skyhook }, folder: hostFolderOf({ skyhook }) },
+      ({ line }) => {
+        const { of, atMs } = line
+        const time = Number.isNaN(atMs) ? {} : { atMs }
+        pending.push({ ...time, package: of.package, stage: of.mode, text: textOf(line) })
+      },
+      (note) => onPart({ note }),
+    )
+  } finally {
+    cancel()
+    flush()
+  }
+}
+
+/**
+ * The command for the cluster that the page shows: a shell's current context may be another one. `undefined` context:
+ * there is no kubeconfig, and nothing is added.
+ */
+export function inContext(command: string, context: string | undefined): string {
+  if (context === undefined) return command
+  return command
+    .split(' && ')
+    .map((part) => {
+      if (!part.startsWith('kubectl ')) return part
+      const [, call = part, rest = ''] = /^(.*?)( \| .*| # .*)?$/.exec(part) ?? []
+      return `${call} --context ${quoted(context)}${rest}`
+    })
+    .join(' && ')
+}
+
+/** What a person may want to do with a node of a Skyhook. */
+export const nodeActions = (skyhook: string, node: string): readonly NodeAction[] => [
+  { what: 'Explain it in a terminal', command: `kubectl skyhook explain ${quoted(skyhook)} ${quoted(node)}` },
+  ...changesOf(skyhook, node),
+]
+
+/** The same for a support archive: reading needs no cluster, and what the archive does not have is on the cluster. */
+const archivedNodeActions = (skyhook: string, node: string, file: string): readonly NodeAction[] => [
+  {
+    what: 'Explain it in a terminal, from the archive',
+    command: `kubectl skyhook explain ${quoted(skyhook)} ${quoted(node)} --from ${quoted(file)}`,
+  },
+  { what: 'Explain it as it is now', command: `kubectl skyhook explain ${quoted(skyhook)} ${quoted(node)}` },
+  { what: 'Output of its steps', command: logsCommand(skyhook, node) },
+  ...changesOf(skyhook, node),
+]
+
+const logsCommand = (skyhook: string, node: string): string =>
+  `kubectl skyhook logs ${quoted(skyhook)} --node ${quoted(node)}`
+
+const changesOf = (skyhook: string, node: string): readonly NodeAction[] => [
+  { what: 'Keep the node out of rollouts', command: `kubectl skyhook node ignore ${quoted(node)}` },
+  { what: 'Let the node take part again', command: `kubectl skyhook node unignore ${quoted(node)}` },
+  {
+    what: 'Run everything on the node again',
+    command: `kubectl skyhook node reset ${quoted(node)} --skyhook ${quoted(skyhook)}`,
+  },
+  { what: 'Pause the Skyhook everywhere', command: `kubectl skyhook pause ${quoted(skyhook)}` },
+  { what: 'Resume the Skyhook', command: `kubectl skyhook resume ${quoted(skyhook)}` },
+]
+
+/** As a POSIX shell takes it for one word. */
+const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)

@@ -6,15 +6,13 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { explainNode } from '../explain/explain-node.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { readNodeDetail, readSkyhookEvents } from '../fleet-view/node-detail.ts'
+import { readNodeDetail, readSkyhookEvents, type NodeEvent } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
-import { mapped, UnreadError } from '../fleet-view/readable.ts'
+import { mapped, UnreadError, valueOr } from '../fleet-view/readable.ts'
 import { notFoundError, refusedError } from '../framework/command-error.ts'
 import { nodePath, publishedPackages } from '../objects/nodes.ts'
 import type { NodeRow } from '../status/node-report.ts'
-import { panelEvents } from './node-events.ts'
-import type { NodeAction, NodeAnswer } from './page-data.ts'
-import type { NodeOfSkyhook } from './source.ts'
+import type { NodeAction, NodeAnswer, NodeOfSkyhook, EventRow, PanelEvents } from './page-data.ts'
 
 /** Where a node is: in a cluster, or in what somebody saved of one. */
 export type NodePlace = {
@@ -87,4 +85,18 @@ export function skyhookNamed(skyhooks: Known<readonly Skyhook[]>, name: string):
   const found = skyhooks.value.find(({ metadata }) => metadata.name === name)
   if (found === undefined) throw notFoundError(`there is no Skyhook ${name}`, 'kubectl get skyhooks')
   return found
+}
+
+/** The panel is narrow, and has more to say. */
+const maxEvents = 5
+
+type EventsOfBoth = { readonly node: Known<readonly NodeEvent[]>; readonly skyhook: Known<readonly NodeEvent[]> }
+
+/** The newest of the Node and of the Skyhook together, and why some may be missing. */
+export function panelEvents({ node, skyhook }: EventsOfBoth): PanelEvents {
+  const rowsOf = (about: EventRow['about'], events: Known<readonly NodeEvent[]>): readonly EventRow[] =>
+    valueOr(events, []).map(({ reason, message, atMs }) => ({ about, reason, message, atMs }))
+  const rows = [...rowsOf('Node', node), ...rowsOf('Skyhook', skyhook)]
+  const unread = [node, skyhook].flatMap((events) => (events.known ? [] : [events.why]))
+  return { newest: rows.toSorted((a, b) => b.atMs - a.atMs).slice(0, maxEvents), unread: [...new Set(unread)] }
 }

@@ -2,9 +2,11 @@
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { NodeExplanation } from '../explain/explain-node.ts'
-import type { SkyhookStatus } from '../status/fleet-status.ts'
+import type { SkyhookStatus, Completion } from '../status/fleet-status.ts'
 import type { Freshness } from '../status/watch-fleet.ts'
 import type { Lane } from './lanes.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import type { NodeRow } from '../status/node-report.ts'
 
 /** Where the page looks. */
 export type Identity = ClusterIdentity | ArchiveIdentity
@@ -20,7 +22,7 @@ export type ClusterIdentity = {
 }
 
 /** A support archive. It does not change, and does not have the name of its cluster. */
-export type ArchiveIdentity = {
+type ArchiveIdentity = {
   readonly isLive: false
   /** As the person has named it. */
   readonly file: string
@@ -102,7 +104,7 @@ export type EventRow = {
   readonly atMs: number
 }
 
-export type PackageRow = {
+type PackageRow = {
   readonly name: string
   readonly version: string
   readonly stage: string
@@ -136,3 +138,29 @@ export type EditPlan = {
 
 /** What went wrong with a request of the page. */
 export type PageError = { readonly error: string; readonly remedy?: string | undefined }
+
+/** The fleet at one moment. */
+export type FleetMoment = {
+  readonly fleet: FleetView<NodeRow>
+  readonly completions: readonly Completion[]
+  readonly freshness: Freshness
+  /** When the API server last answered, in ms since 1970; of an archive when it was made. */
+  readonly contactAtMs: number
+}
+
+export type NodeOfSkyhook = { readonly skyhook: string; readonly node: string }
+
+/** All but `follow` throw a `CommandError` for what is not there, or may not be read. */
+export type DashboardSource = {
+  readonly identity: Identity
+  /** Calls back with each change, until the signal aborts; then rejects with its reason. */
+  follow(onMoment: (moment: FleetMoment) => void, signal: AbortSignal): Promise<never>
+  /** Why the node is not complete, and what is on it. */
+  explain(of: NodeOfSkyhook, signal: AbortSignal): Promise<NodeAnswer>
+  /** Output of steps, old and new, until the signal aborts, or there is no more. */
+  followOutput(of: NodeOfSkyhook, onPart: (part: OutputPart) => void, signal: AbortSignal): Promise<void>
+  /** The Skyhook as YAML, to edit. */
+  manifest(skyhook: string, signal: AbortSignal): Promise<string>
+  /** What an apply of a Skyhook in YAML would do. */
+  plan(text: string, signal: AbortSignal): Promise<EditPlan>
+}

@@ -4,9 +4,8 @@ import { statusKey } from '../../schemas/annotations.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { readFleet } from '../fleet-view/collections.ts'
 import { createNodeReader } from '../status/node-report.ts'
-import type { ClusterIdentity } from './page-data.ts'
-import { pageState } from './page-state.ts'
-import type { FleetMoment } from './source.ts'
+import type { ClusterIdentity, FleetMoment } from './page-data.ts'
+import { pageState } from './audience.ts'
 
 const identity: ClusterIdentity = {
   context: 'prod',

@@ -4,9 +4,8 @@ import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { notFoundError } from '../framework/command-error.ts'
-import type { Identity } from './page-data.ts'
+import type { Identity, DashboardSource } from './page-data.ts'
 import { startDashboardServer } from './server.ts'
-import type { DashboardSource } from './source.ts'
 
 const identity: Identity = {
   context: 'test',

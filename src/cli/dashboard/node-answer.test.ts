@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { known, unknown } from '../../stages/model/snapshot.ts'
-import { panelEvents } from './node-events.ts'
+import { panelEvents } from './node-answer.ts'
 
 const event = (reason: string, atMs: number) => ({ reason, message: `${reason} happened`, atMs })
 

@@ -2,7 +2,7 @@ import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { turnsUntil } from '../../../test/kit/event-loop.ts'
-import { type EventStream, openEventStream } from './event-stream.ts'
+import { type EventStream, openEventStream } from './audience.ts'
 
 /** More than the sockets of a machine take. */
 const large = 'x'.repeat(16 * 1024 * 1024)
