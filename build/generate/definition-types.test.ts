@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Schema } from '../../src/cli/validate/schema.ts'
+import type { Schema } from '../../src/cli/validate/structural.ts'
 import { typeOf } from './definition-types.ts'
 
 test.each<[string, Schema, string]>([

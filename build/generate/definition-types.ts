@@ -1,5 +1,5 @@
 /** Types of the resources, from the schemas of crds/: for exactly what these use of OpenAPI. */
-import type { Schema } from '../../src/cli/validate/schema.ts'
+import type { Schema } from '../../src/cli/validate/structural.ts'
 import { definitions } from './definitions.ts'
 
 /** Source text with a type for each kind, fields as the API server stores them. */

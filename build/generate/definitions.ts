@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseDocument, type Document } from 'yaml'
-import type { Schema } from '../../src/cli/validate/schema.ts'
+import type { Schema } from '../../src/cli/validate/structural.ts'
 
 const folder = join(import.meta.dirname, '..', '..', 'crds')
 

@@ -2,7 +2,7 @@
  * docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with what their comments say about
  * it (field-notes.ts).
  */
-import type { Schema } from '../../src/cli/validate/schema.ts'
+import type { Schema } from '../../src/cli/validate/structural.ts'
 import { definitionDocument, definitionFiles, definitions } from './definitions.ts'
 import { notesOf, type FieldNotes } from './field-notes.ts'
 

@@ -15,8 +15,7 @@ import { isObject, type JsonObject } from '../../schemas/json.ts'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { specProblems } from '../../stages/package/spec-problems.ts'
 import { definitions, resourceFindings } from './resource.ts'
-import type { Schema } from './schema.ts'
-import { withDefaults } from './structural.ts'
+import { type Schema, withDefaults } from './structural.ts'
 
 /** The schema in the words of JSON schema, with what the API server adds: no field that is not named, null for none. */
 function jsonSchema(schema: Schema): object {

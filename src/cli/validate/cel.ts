@@ -18,7 +18,7 @@ import {
 import { strings } from '@bufbuild/cel/ext'
 import { isObject, messageOf } from '../../schemas/json.ts'
 import { pointerSegment, type Problem } from '../../schemas/validation.ts'
-import { type CelRule, fieldSchema, type Schema } from './schema.ts'
+import { type CelRule, fieldSchema, type Schema } from './structural.ts'
 
 /** `format` of the API server puts strings inside of lists in quotes; the library's does not. */
 const format = celMethod('format', CelScalar.STRING, [listType(CelScalar.DYN)], CelScalar.STRING, function (values) {

@@ -9,7 +9,7 @@ import {
 import { group, pace, tuning, withPackage } from '../../../test/kit/objects/sample-specs.ts'
 import type { JsonObject } from '../../schemas/json.ts'
 import { definitions, resourceFindings } from './resource.ts'
-import type { Schema } from './schema.ts'
+import type { Schema } from './structural.ts'
 import type { SkyhookFinding } from './semantics.ts'
 
 const apiVersion = 'skyhook.nvidia.com/v1alpha1'

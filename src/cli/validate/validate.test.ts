@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { plainStep } from '../../../test/kit/node-simulator/package-content.ts'
 import { tuning } from '../../../test/kit/objects/sample-specs.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
-import { checkedTogether, type ExaminedTarget } from './together.ts'
+import { checkedTogether, type ExaminedTarget } from './validate.ts'
 
 const needy: Partial<PackageConfig> = {
   expectedConfigFiles: ['a.txt', 'b.txt'],
