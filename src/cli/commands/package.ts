@@ -51,7 +51,7 @@ export const packageBuild = defineCommand({
   example: 'kubectl skyhook package build my-tuning --file my-tuning.tar',
   isLocal: true,
   run: async (context, { arguments: given, flags }) => {
-    const { buildPackage } = await import('../package/build.ts')
+    const { buildPackage } = await import('../package/image.ts')
     return await buildPackage(context, given, flags)
   },
 })
@@ -75,7 +75,7 @@ export const packagePush = defineCommand({
   example: 'kubectl skyhook package push my-tuning registry.example.com/packages/my-tuning',
   isLocal: true,
   run: async (context, { arguments: given, flags }) => {
-    const { pushPackage } = await import('../package/push.ts')
+    const { pushPackage } = await import('../package/image.ts')
     return await pushPackage(context, given, flags)
   },
 })

@@ -3,22 +3,26 @@ import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { PackageInstance } from '../../../packages/layout.ts'
 import type { Variable } from '../../../packages/step/references.ts'
 import { stepPaths } from '../../../packages/step/load-package.ts'
-import { sleep } from '../../../schemas/clock.ts'
+import { sleep, type Clock } from '../../../schemas/clock.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
 import type { Interrupt, StageName } from '../../../schemas/skyhook.ts'
 import type { Context } from '../../framework/command.ts'
 import { CommandError, usageError, exitCodes } from '../../framework/command-error.ts'
-import { interruptHost, killUnit } from './host-interrupt.ts'
 import { takeSnapshot } from './host-snapshot.ts'
-import { lifeOf, lifeOfStage, type LifeOptions, type Version } from './life.ts'
+import { lifeOf, lifeOfStage, type LifeOptions, type Version, type InterruptRun } from './life.ts'
 import { type ActReport, live, type LifeHost, type LifeReport } from './live.ts'
 import { type InstalledPackage, killMode, runMode, type StepRunner } from './steps.ts'
 import { bootThrowAwayHost, type ThrowAwayHost } from './throw-away-host.ts'
+import { BusError, describeError, isOutcomeUnknown } from '../../../host/dbus/errors.ts'
+import type { BusConnection } from '../../../host/dbus/reconnecting.ts'
+import { reboot } from '../../../host/systemd/reboot.ts'
+import { restartService } from '../../../host/systemd/service-restart.ts'
+import { serviceUnit } from '../../../schemas/systemd.ts'
 
 /** A folder of this machine, and what its config.json says. */
 export type PackageSource = { readonly folder: string; readonly config: PackageConfig }
 
-export type LifeRequest = {
+type LifeRequest = {
   readonly context: Context
   /** Of this machine. */
   readonly root: HostRoot
@@ -176,3 +180,101 @@ function installed(
 /** In the form of a UID of Kubernetes. */
 const uidOf = (hex: string): string =>
   [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')
+
+/** The effect of the operator's restartAllServices: it reloads kernel settings and restarts no service. */
+const sysctlUnit = 'systemd-sysctl.service'
+/** Services have started to stop by then. */
+const powerCutDelayMs = 200
+/** Units restart by themselves, or stay failed, within that. */
+const afterKillMs = 500
+
+type Surroundings = { readonly clock: Clock; readonly signal: AbortSignal }
+
+/** Returns what went wrong, for people; undefined when the interrupt took place. @throws CommandError */
+async function interruptHost(
+  host: ThrowAwayHost,
+  { type, services = [] }: Interrupt,
+  run: InterruptRun,
+  around: Surroundings,
+): Promise<string | undefined> {
+  switch (type) {
+    case 'noop':
+      return undefined
+    case 'reboot':
+      return await rebootHost(host, run, around)
+    case 'restartAllServices':
+      return await restartUnits(host, [sysctlUnit], run, around)
+    case 'service':
+      return await restartUnits(host, services.map(serviceUnit), run, around)
+  }
+}
+
+async function rebootHost(
+  host: ThrowAwayHost,
+  run: InterruptRun,
+  { clock, signal }: Surroundings,
+): Promise<string | undefined> {
+  const request = async (): Promise<void> => {
+    const outcome = await reboot(host.connection)
+    if (outcome.outcome === 'refused')
+      throw new CommandError(exitCodes.failed, `the host refused to reboot: ${outcome.reason}`)
+    if (run !== 'killed') return
+    await sleep(clock, powerCutDelayMs, signal)
+    host.cutPower()
+  }
+  try {
+    await host.restart(run === 'killed' ? 'power-cut' : 'reboot', request)
+    return undefined
+  } catch (error) {
+    // A host that refuses, or does not boot any more, is the doing of the package.
+    if (error instanceof CommandError) return error.message
+    throw error
+  }
+}
+
+async function restartUnits(
+  host: ThrowAwayHost,
+  names: readonly string[],
+  run: InterruptRun,
+  { clock, signal }: Surroundings,
+): Promise<string | undefined> {
+  const { units, connection } = host
+  await units.reload({ signal })
+  const failures: string[] = []
+  for (const unit of names) {
+    if (run === 'killed') {
+      try {
+        await units.restart(unit, { signal })
+      } catch (error) {
+        if (error instanceof BusError) return `restarting ${unit}: ${describeError(error)}` // not there, masked, …
+        throw error
+      }
+      await killUnit(connection, unit)
+      await sleep(clock, afterKillMs, signal)
+      continue
+    }
+    const previousInvocation = (await units.readState(unit)).invocationId ?? ''
+    const outcome = await restartService({ units, clock, unit, previousInvocation, signal })
+    if (outcome.outcome !== 'restarted' && outcome.outcome !== 'not-needed') failures.push(outcome.detail)
+  }
+  return failures.length === 0 ? undefined : failures.join('\n')
+}
+
+/** Kills every process of a unit at once (SIGKILL); a unit that has ended is fine. */
+async function killUnit(connection: BusConnection, unit: string): Promise<void> {
+  const call = {
+    destination: 'org.freedesktop.systemd1',
+    path: '/org/freedesktop/systemd1',
+    interface: 'org.freedesktop.systemd1.Manager',
+    member: 'KillUnit',
+    signature: 'ssi',
+    body: [unit, 'all', sigkill],
+  }
+  try {
+    await connection.withBus((bus) => bus.call(call))
+  } catch (error) {
+    if (!(error instanceof BusError) || isOutcomeUnknown(error)) throw error
+  }
+}
+
+const sigkill = 9

@@ -4,14 +4,18 @@ import { resolve } from 'node:path'
 import { createLocalRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { loadPackage } from '../../../packages/step/load-package.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
-import type { InterruptType, StageName } from '../../../schemas/skyhook.ts'
+import type { InterruptType, StageName, Interrupt } from '../../../schemas/skyhook.ts'
 import type { Context } from '../../framework/command.ts'
 import { CommandError, notFoundError, usageError, type ExitCode, exitCodes } from '../../framework/command-error.ts'
 import { envelope } from '../../output/print.ts'
-import { configFilesOf, interruptOf, requireInputs, requireStage, variablesOf } from './inputs.ts'
 import { liveOnHost, type PackageSource } from './live-on-host.ts'
-import { actText, endText, itemOf, type RunReport, titleOf } from './report.ts'
-import { defaultBase, neededPrograms, requireBase, requireMachine, type RunMachine } from './requirements.ts'
+import { environmentNameProblem, environmentTextProblem } from '../../../schemas/environment-variable.ts'
+import type { Variable } from '../../../packages/step/references.ts'
+import { type Inputs, missingOnHosts } from '../../../stages/package/spec-problems.ts'
+import { type LifeOptions, stagesOf } from './life.ts'
+import { shownLines } from '../../../schemas/plain-text.ts'
+import { counted } from '../../../schemas/wording.ts'
+import type { ActReport, LifeReport } from './live.ts'
 
 export type RunFlags = {
   readonly from: string | undefined
@@ -116,3 +120,202 @@ async function findBase(root: HostRoot, given: string | undefined): Promise<stri
   })
   return await root.realPath(base)
 }
+
+/** @throws CommandError */
+export function interruptOf(type: Interrupt['type'] | 'none', services: readonly string[]): Interrupt | undefined {
+  if (type === 'service') {
+    if (services.length === 0)
+      throw usageError('--interrupt service needs to know which', 'name them: --service cron.service')
+    return { type, services }
+  }
+  if (services.length > 0) throw usageError(`--service does not fit --interrupt ${type}`, 'add --interrupt service')
+  return type === 'none' ? undefined : { type }
+}
+
+/** @throws CommandError where the life has no such stage */
+export function requireStage(only: StageName, config: PackageConfig, options: LifeOptions): void {
+  const stages = stagesOf(config, options)
+  if (stages.includes(only)) return
+  const isOfInterrupt = only === 'interrupt' || only === 'post-interrupt'
+  if (isOfInterrupt && options.interrupt === undefined)
+    throw usageError(`--only ${only} does not fit --interrupt none`, 'say which interrupt the package has')
+  if (only === 'apply' && options.previous !== undefined)
+    throw usageError('--only apply does not fit --from: an upgrade does not run apply', 'leave out --from')
+  throw usageError(
+    `${config.packageName} ${config.packageVersion} has no stage ${only}`,
+    stages.length === 0 ? 'its config.json names no steps' : `name one that it has: ${stages.join(', ')}`,
+  )
+}
+
+/** The pieces of `KEY=FILE`. @throws CommandError */
+export function configFilesOf(pieces: readonly string[]): readonly (readonly [key: string, file: string])[] {
+  return pieces.map((piece) => {
+    const at = piece.indexOf('=')
+    if (at < 1 || at === piece.length - 1)
+      throw usageError(`--config ${piece} names no key and file`, 'write --config KEY=FILE')
+    return [piece.slice(0, at), piece.slice(at + 1)]
+  })
+}
+
+/** A comma separates variables only where another one starts: values may have commas. @throws CommandError */
+export function variablesOf(pieces: readonly string[]): Variable[] {
+  const variables: Variable[] = []
+  for (const piece of pieces) {
+    const [, name, value = ''] = /^([^=]+)=(.*)$/s.exec(piece) ?? []
+    const last = variables.at(-1)
+    if (name !== undefined && environmentNameProblem(name) === undefined) variables.push({ name, value })
+    else if (last !== undefined) variables[variables.length - 1] = { ...last, value: `${last.value},${piece}` }
+    else throw usageError(`--env ${piece} sets no variable`, 'write --env NAME=VALUE')
+  }
+  for (const { name, value } of variables) {
+    const problem = environmentTextProblem(value, name)
+    if (problem !== undefined) throw usageError(`the value of --env ${name} ${problem}`)
+  }
+  return variables
+}
+
+/** @throws CommandError where an agent would not start with the package, since nobody gave what it expects */
+export function requireInputs(config: PackageConfig, given: Inputs): void {
+  const { files, variables } = missingOnHosts(config, given)
+  const flags = [...files.map((name) => `--config ${name}=FILE`), ...variables.map((name) => `--env ${name}=VALUE`)]
+  if (flags.length === 0) return
+  const expected = [
+    ...(files.length > 0 ? [`${files.join(', ')} in configMap`] : []),
+    ...(variables.length > 0 ? [`${variables.join(', ')} in env`] : []),
+  ]
+  throw usageError(`the package expects ${expected.join(', and ')}`, `add ${flags.join(' ')}`)
+}
+
+export type RunMachine = {
+  /** As Node names it: `linux`, `darwin`, … */
+  readonly platform: string
+  readonly uid: number
+  /** Whether PATH has a program of this name. */
+  readonly hasProgram: (name: string) => boolean
+}
+
+/** Programs, and how their package is called by most distributions. */
+const programs: Readonly<Record<string, string>> = {
+  'systemd-nspawn': 'systemd-container',
+  unshare: 'util-linux',
+  setpriv: 'util-linux',
+  mount: 'util-linux',
+  sh: 'dash or bash',
+  grep: 'grep',
+  find: 'findutils',
+}
+
+const neededPrograms: readonly string[] = Object.keys(programs)
+
+/** Where the base of the host is expected without --root. */
+export const defaultBase = '/var/lib/machines/skyhook-package-run'
+
+/** Makes such a base. Beside systemd and its bus: what scripts of packages commonly use. */
+const baseCommand = (folder: string): string =>
+  'debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,libpam-systemd,procps,kmod,iproute2,cron ' +
+  `bookworm ${folder}`
+
+/** @throws CommandError where no host can be booted on this machine: what is missing, and what to do */
+export function requireMachine({ platform, uid, hasProgram }: RunMachine): void {
+  const refuse = (message: string, remedy: string): never => {
+    throw new CommandError(exitCodes.failed, message, remedy)
+  }
+  if (platform !== 'linux')
+    refuse(`package run needs Linux, this is ${platform}`, 'run it on a Linux machine, or in a virtual one')
+  if (uid !== 0) refuse('package run needs root: it boots a host with systemd-nspawn', 'run it with sudo')
+  const missing = neededPrograms.filter((name) => !hasProgram(name))
+  if (missing.length === 0) return
+  const packages = [...new Set(missing.map((name) => programs[name]))]
+  refuse(`package run needs ${missing.join(', ')}`, `install ${packages.join(', ')} of your distribution`)
+}
+
+type BaseFacts = {
+  readonly exists: boolean
+  readonly hasSystemd: boolean
+  readonly hasBus: boolean
+}
+
+/** @throws CommandError where the folder cannot be the root of a host */
+export function requireBase(base: string, isDefault: boolean, { exists, hasSystemd, hasBus }: BaseFacts): void {
+  if (base === '/')
+    throw usageError('--root / is this machine itself', 'name the folder of another system, or omit --root')
+  if (!exists && isDefault)
+    throw new CommandError(
+      exitCodes.notFound,
+      `no system to boot the host from at ${base}`,
+      `make it once: ${baseCommand(base)}\n       or name the root folder of another system with --root`,
+    )
+  if (!exists)
+    throw new CommandError(exitCodes.notFound, `--root ${base} is not a folder`, `make it: ${baseCommand(base)}`)
+  const missing = [...(hasSystemd ? [] : ['systemd']), ...(hasBus ? [] : ['D-Bus daemon'])]
+  if (missing.length === 0) return
+  throw usageError(
+    `${base} cannot be booted: it has no ${missing.join(' and no ')}`,
+    'name the root folder of a system with systemd and dbus, or install them there' +
+      (hasBus ? '' : ': unlike agents, package run speaks to systemd over the bus alone'),
+  )
+}
+
+/** One life, on one host. */
+export type RunReport = LifeReport & {
+  readonly package: string
+  readonly version: string
+  /** Of an upgrade: the version before it. */
+  readonly from?: string
+  /** The stage that was asked for, where it is not the whole life. */
+  readonly only?: StageName
+  /** False where the package has no uninstall stage: a whole life does not look for what it leaves behind. */
+  readonly hasUninstall: boolean
+}
+
+const outcomeNames: Readonly<Record<ActReport['outcome'], string>> = {
+  passed: 'passed',
+  failed: 'failed',
+  warning: 'warning',
+  'not-killed': 'not killed',
+}
+const nameWidth = Math.max(...Object.values(outcomeNames).map((name) => name.length))
+/** Of the output of a step. */
+const maxDetailLines = 20
+
+/** The line of an act, with what there is to say about it below. */
+export function actText({ name, outcome, detail }: ActReport): string {
+  const lines = detail.trimEnd() === '' ? [] : detail.trimEnd().split('\n')
+  const shown = lines.length > maxDetailLines ? ['…', ...lines.slice(-maxDetailLines)] : lines
+  return shownLines([`${outcomeNames[outcome].padEnd(nameWidth)}  ${name}`, ...shown.map((line) => `    ${line}`)])
+}
+
+type Subject = Pick<RunReport, 'package' | 'version' | 'from' | 'only'>
+
+const titleOf = ({ package: name, version, from, only }: Subject): string =>
+  `${only ?? 'life'} of ${name} ${version}${from === undefined ? '' : `, upgraded from ${from}`}`
+
+/** What follows the acts: what is left behind, and the verdict. */
+export function endText(report: RunReport): string {
+  const { acts, leftBehind, ignored, isOk, hasUninstall, only } = report
+  const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${name}`)
+  const notes =
+    hasUninstall || only !== undefined ? [] : ['no uninstall stage: what the package leaves behind was not checked']
+  const count = (outcome: ActReport['outcome'], one: string, many?: string): string[] => {
+    const found = acts.filter((act) => act.outcome === outcome).length
+    return found === 0 ? [] : [counted(found, one, many)]
+  }
+  const verdict = [
+    isOk ? 'passed' : 'failed',
+    ...count('warning', 'warning'),
+    ...count('not-killed', 'stage too short to be killed', 'stages too short to be killed'),
+    ...(leftBehind.length === 0 ? [] : [`${leftBehind.length} left behind`]),
+    ...(ignored.length === 0 ? [] : [`${ignored.length} ignored`]),
+  ]
+  return shownLines([...remains, ...notes, `${titleOf(report)}: ${verdict.join(', ')}`])
+}
+
+/** The same for programs. */
+const itemOf = ({ isOk, acts, leftBehind, ignored, hasUninstall, ...about }: RunReport): object => ({
+  ...about,
+  passed: isOk,
+  acts,
+  hasUninstall,
+  leftBehind,
+  ignored,
+})

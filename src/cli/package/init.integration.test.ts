@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryFolder, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
-import { scaffold } from './scaffold.ts'
+import { scaffold } from './init.ts'
 
 test('write_file of a new package leaves nothing but the file once it has run to its end, killed before or not', () => {
   const folder = temporaryFolder()
