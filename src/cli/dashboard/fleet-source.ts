@@ -184,7 +184,7 @@ async function planEdit(text: string, options: EditPlanOptions, of: 'cluster' | 
     import('../dry-run/manifests.ts'),
     of === 'cluster'
       ? import('../dry-run/plan-file.ts').then((module) => module.planFile)
-      : import('../dry-run/plan-archived-file.ts').then((module) => module.planArchivedFile),
+      : import('../dry-run/plan-file.ts').then((module) => module.planArchivedFile),
     import('../dry-run/file-plan-output.ts'),
   ])
   const found = await planFile(readManifests(text, 'the text'), {

@@ -2,7 +2,7 @@
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
-import type { JsonObject } from '../../schemas/json.ts'
+import { type JsonObject, messageOf, isObject } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
@@ -10,18 +10,22 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { readNodeEvents, readPodsOf } from '../fleet-view/node-detail.ts'
 import { slimNode, slimSkyhook } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/collections.ts'
-import { valueOr } from '../fleet-view/readable.ts'
+import { valueOr, UnreadError } from '../fleet-view/readable.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
 import { refusedError } from '../framework/command-error.ts'
-import { type DrainedPods, drainedPods, podsToEvict } from '../plan/drained-pods.ts'
+import { type DrainedPods, drainedPods, podsToEvict, type EvictionAnswer } from '../plan/drained-pods.ts'
 import { joiningNodes } from '../plan/joining-nodes.ts'
 import type { PlanGroup } from '../plan/plan-groups.ts'
 import type { Edit, Fleets, NodePlan } from '../plan/plan-node.ts'
 import { nodePlanner } from '../plan/plan-nodes.ts'
 import { type SkyhookPlan, skyhookPlan, wouldDisrupt } from '../plan/skyhook-plan.ts'
-import { askEvictions } from './evictions.ts'
-import type { Manifests } from './manifests.ts'
-import { rehearseApply, rehearseDelete, type RehearsedWrite } from './rehearsed-write.ts'
+import { type Manifests, collections } from './manifests.ts'
+import { rehearseApply, rehearseDelete, type RehearsedWrite, withDefaultsOf } from './rehearsed-write.ts'
+import { ApiError } from '../../kube/errors.ts'
+import { evict } from '../../kube/evict.ts'
+import type { Pod } from '../../stages/model/pods.ts'
+import { skyhookTypeMeta } from '../../schemas/api.ts'
+import { lastAppliedKey } from '../plan/three-way-merge.ts'
 
 export type FilePlan = {
   readonly writes: readonly RehearsedWrite[]
@@ -32,7 +36,7 @@ export type FilePlan = {
   readonly disrupts: boolean | undefined
 }
 
-export type PlanOptions = {
+type PlanOptions = {
   readonly transport: KubeTransport
   readonly namespace: string
   readonly clock: Clock
@@ -159,4 +163,88 @@ async function podsOfGroups(
     found.set(index, known(drainedPods({ ...question, answers })))
   }
   return found
+}
+
+/** Each pod needs two requests. More pods add little information. */
+const maxAsked = 500
+const concurrency = 4
+
+/**
+ * Asks for each pod whether it could be evicted now, without evicting it. Each answer assumes that no other pod is
+ * evicted. Returns answers by uid; only the first 500 pods have one.
+ */
+async function askEvictions(
+  transport: KubeTransport,
+  pods: readonly Pod[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, EvictionAnswer>> {
+  const answers = new Map<string, EvictionAnswer>()
+  const waiting = pods.slice(0, maxAsked).values()
+  const work = async (): Promise<void> => {
+    for (const { metadata } of waiting) {
+      const { uid, namespace, name } = metadata
+      answers.set(uid, await askEviction(transport, { namespace, name, uid }, signal))
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, work))
+  return answers
+}
+
+async function askEviction(
+  transport: KubeTransport,
+  pod: { readonly namespace: string; readonly name: string; readonly uid: string },
+  signal: AbortSignal,
+): Promise<EvictionAnswer> {
+  try {
+    const result = await evict(transport, pod, signal, true)
+    if (result.outcome !== 'blocked') return { answer: 'granted' }
+    // refusals of budgets are reliable; the answer of a webhook to a dry run may differ from its later answer
+    return { answer: result.by === 'budget' ? 'refused' : 'unknown', message: result.message }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return { answer: 'unknown', message: messageOf(error) }
+  }
+}
+
+/**
+ * Plans a file with the data of a support archive: `transport` is the archive in place of an API server. This tool
+ * checks the rules itself. An archive does not contain the last applied configuration. The whole archived spec is used
+ * in its place: fields that the file lacks would be removed. @throws CommandError if it has no Skyhooks
+ */
+export async function planArchivedFile(manifests: Manifests, options: PlanOptions): Promise<FilePlan> {
+  try {
+    return await planFile(complete(manifests), { ...options, transport: withLastApplied(options.transport) })
+  } catch (error) {
+    if (error instanceof UnreadError) throw refusedError(`cannot plan: ${error.message}`)
+    throw error
+  }
+}
+
+/** Adds defaults, so that fields which the file leaves to them are not removed. */
+const complete = ({ manifests, others }: Manifests): Manifests => ({
+  manifests: manifests.map((one) => ({ ...one, object: withDefaultsOf(one.object) })),
+  others,
+})
+
+/** Returns single objects like an API server, as if their spec had been applied. */
+const withLastApplied = (transport: KubeTransport): KubeTransport => ({
+  ...transport,
+  async json<T>(...[method, path, options]: Parameters<KubeTransport['json']>): Promise<T> {
+    const found = await transport.json<JsonObject>(method, path, options)
+    const [kind] = Object.entries(collections).find(([, collection]) => path.startsWith(`${collection}/`)) ?? []
+    return (method === 'GET' && kind !== undefined ? applied(kind, found) : found) as T
+  },
+})
+
+/** Items of a LIST have no kind, and those of an older resource definition lack newer defaults. */
+function applied(kind: string, object: JsonObject): JsonObject {
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {}
+  const annotations = isObject(metadata['annotations']) ? metadata['annotations'] : {}
+  const last = JSON.stringify({ spec: object['spec'] })
+  return withDefaultsOf({
+    ...object,
+    apiVersion: skyhookTypeMeta.apiVersion,
+    kind,
+    metadata: { ...metadata, annotations: { ...annotations, [lastAppliedKey]: last } },
+  })
 }
