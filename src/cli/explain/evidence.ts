@@ -3,8 +3,7 @@
  * gone. A report is used if nothing contradicts it, first of all one that an Event confirms.
  */
 import { readBlockedDrain } from '../../kube/evict.ts'
-import { gateNames } from '../../schemas/catalogue/reason-codes.ts'
-import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
+import { gateNames, type ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
 import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { clip } from '../../schemas/plain-text.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'

@@ -19,13 +19,7 @@ export const planBugs: readonly Mutant[] = [
   },
   {
     name: 'a plan takes each complete package of a node at work for one whose configuration has changed',
-    edits: [
-      edit(
-        'cli/explain/published-record.ts',
-        'inputsHash(inputsOf(one)) === inputs)',
-        'inputsHash(inputsOf(one)) !== inputs)',
-      ),
-    ],
+    edits: [edit('cli/explain/published-record.ts', 'inputsHash(one) === hash)', 'inputsHash(one) !== hash)')],
     caughtBy: [planCases(/foretold and not done: /)],
   },
 ]
