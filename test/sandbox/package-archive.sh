@@ -96,7 +96,7 @@ make_dnf() {
   work=$folder/dnf.partial
   rm -rf --one-file-system "$work"
   say "making the layer of hosts with dnf, once; about a minute"
-  download "$work/debs" dnf dnf-plugins-core
+  download "$work/debs" dnf dnf-plugins-core rpm
   layer "$work/dnf" "$BASE" "$install_debs"
   rm "$work"/debs/*.deb
   download "$work/debs" rpm createrepo-c dnf dnf-plugins-core
