@@ -30,6 +30,19 @@ test('an administrator who uncordons gives the cordon up', () => {
   expect(one.violations).toEqual([])
 })
 
+test.each([
+  ['is still there when etcd is restored is found if it goes', true, 1],
+  ['was lifted before the state that etcd is restored to may go', null, 0],
+] as const)("an agent's memory of an administrator's cordon that %s", (_, unschedulable, found) => {
+  const one = world()
+  one.annotate('n1', { 'skyhook.nvidia.com/cordon_s': 'true', 'skyhook.nvidia.com/cordoned-before': 'true' })
+  setCordon(one, 'kubelet:n1', unschedulable)
+  one.restore(one.backUp())
+  setCordon(one, 'agent:n1', true)
+  setCordon(one, 'agent:n1', null)
+  expect(one.violations).toHaveLength(found)
+})
+
 test('a mark on a schedulable Node is found when it lasts', async () => {
   const one = world()
   one.annotate('n1', { 'skyhook.nvidia.com/cordon_s': 'true' })

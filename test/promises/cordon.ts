@@ -55,7 +55,8 @@ export const cordon: Promised = {
           for (const object of world.server.objects('nodes')) {
             const node = object as unknown as KubernetesNode
             const memory = node.metadata.annotations?.[cordonedBeforeKey]
-            if (memory === 'true' || (isCordoned(node) && marksOf(node).length === 0))
+            // on a schedulable Node the memory is of a cordon that somebody has lifted since
+            if (isCordoned(node) && (memory === 'true' || marksOf(node).length === 0))
               byAdministrator.add(node.metadata.uid)
           }
         } else if (event.kind === 'commit' && event.change.resource.plural === 'nodes') {
