@@ -42,6 +42,18 @@ test('work is pending until the host has finished, whatever its Node says', () =
   expect(world.pending()).toBeUndefined()
 })
 
+test('a Skyhook that is created again under its name finds what was finished, and not what was half changed', () => {
+  const a = { version: '1.0.0', image: 'registry.test/a', interrupt: { type: 'reboot' } } as const
+  const world = sampleWorld(completes, { spec: sampleSpec({ packages: { a } }) })
+  world.complete('n1')
+  world.run('n1', 'post-interrupt')
+  world.run('n1', 'post-interrupt-check')
+  world.complete('n2')
+  world.replaceSkyhook()
+  sayComplete(world)
+  expect(world.pending()).toBe('n2 has not finished a of s')
+})
+
 test('nothing has to complete while faults go on', async () => {
   const world = one()
   await world.pass(900)

@@ -74,8 +74,8 @@ function collect(world: World): Evidence {
         if (blind.get(host) === Infinity) blind.set(host, world.clock.monotonicMs() + underWayMs)
       }
       health.see(event)
-      packages.see(event)
       work.see(event)
+      packages.see(event)
       disruption.see(event)
       soaks.see(event)
     },

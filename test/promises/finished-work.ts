@@ -31,13 +31,22 @@ export function followWork(world: World, packages: OpenPackages) {
     return last.version === wanted.version && last.content === contentOf(wanted)
   }
 
+  /** Of a Skyhook that is gone: one that is created again under its name finds what was finished, and begins the rest. */
+  function forgetOpen({ resource, version }: Extract<Fact, { kind: 'commit' }>['change']): void {
+    if (resource.plural !== 'skyhooks') return
+    for (const [host, last] of hosts)
+      for (const key of packages.keysOf(host)) if (key.startsWith(`${version.object.metadata.name}/`)) last.delete(key)
+  }
+
   return {
     /** Packages of the spec that the host still has to run something for. */
     unfinished: (host: string, { metadata, spec }: Skyhook): readonly string[] =>
       Object.entries(spec.packages ?? {}).flatMap(([name, wanted]) =>
         isFinished(host, `${metadata.name}/${name}`, wanted) ? [] : [name],
       ),
+    /** Before `packages`, which then no longer know what was open. */
     see(event: Fact): void {
+      if (event.kind === 'commit' && event.change.type === 'DELETED') forgetOpen(event.change)
       if (event.kind !== 'host') return
       const { host, event: what } = event
       if (what.event === 'wiped') hosts.delete(host)

@@ -85,7 +85,11 @@ export function sampleWorld(
   })
   send('admin', 'POST', '/api/v1/namespaces', { metadata: { name: namespace } })
   for (let index = 1; index <= count; index++) addHost(`n${index}`)
-  send('admin', 'POST', skyhooksPath, { ...skyhookTypeMeta, metadata: { name: 's' }, spec })
+  createSkyhook()
+
+  function createSkyhook(): void {
+    send('admin', 'POST', skyhooksPath, { ...skyhookTypeMeta, metadata: { name: 's' }, spec })
+  }
 
   function addHost(name: string): void {
     const host = createSimulatedHost({
@@ -259,6 +263,10 @@ export function sampleWorld(
         metadata: { name },
         spec: { default: { budget: { count: 1 }, strategy: { fixed: { initialBatch: 1 } } } },
       }),
+    replaceSkyhook(): void {
+      send('admin', 'DELETE', `${skyhooksPath}/s`)
+      createSkyhook()
+    },
     editSkyhook: (patch: object) => send('admin', 'PATCH', `${skyhooksPath}/s`, patch),
     setStatus: (status: object) => send('census:n1', 'PATCH', `${skyhooksPath}/s/status`, { status }),
     generation: () => skyhook()?.metadata.generation ?? 0,
