@@ -6,6 +6,7 @@ import { emptyJournal, type Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
 import { publishedOf } from '../../schemas/published.ts'
+import { selects } from '../../schemas/selectors.ts'
 import { isPastWork, type PackageSpec, type Skyhook } from '../../schemas/skyhook.ts'
 import { disruptionOf, hasMark } from '../../stages/drain/drain.ts'
 import { preparationKey } from '../../stages/model/plan.ts'
@@ -185,10 +186,11 @@ function recordFor(
   const slot = slotOfSkyhook(bare, uid)
   const isAtWork = slot !== undefined && slot.phase !== 'preparing' && !isPastWork(slot.phase)
   const isMarked = hasMark(bare.node, name)
+  const isSelected = selects(view.spec.nodeSelectors, bare.node.metadata.labels ?? {})
   const facts: WorkFacts = {
     hasStarted: isMarked || isAtWork,
     mayRun: !isMarked || !bare.pods.known || disruptionOf(bare, name, view.spec).isDrained,
-    isSuspended: pauseReason(view, bare) !== undefined,
+    isSuspended: !isSelected || pauseReason(view, bare) !== undefined,
     nowMs: bare.nowMs,
     bootId: bare.bootId,
     isInterrupting: slot?.phase === 'interrupting' || slot?.phase === 'rebooting',

@@ -35,7 +35,7 @@ export function guessOf(
 
 const olderAgent = 'an older agent does not report the configuration of complete packages'
 const goneSpec = 'a package is configured by an earlier spec, whose keys may ask for an interrupt'
-const oneOfSeveral = 'work is suspended, and the Node names only one of the steps that may still run'
+const oneOfSeveral = 'no step starts there now, and the Node names only one of the steps that may still run'
 
 const isConfigured = (stage: string | undefined): boolean => stage === 'config' || stage === 'post-interrupt'
 

@@ -45,7 +45,7 @@ export type WorkFacts = {
   readonly hasStarted: boolean
   /** Nothing keeps steps from running, such as pods that must leave first. */
   readonly mayRun: boolean
-  /** For now no step starts, because of a label, an annotation or the host; a running step continues. */
+  /** No step starts now, because of a label, an annotation, the selector or the host; a running step continues. */
   readonly isSuspended: boolean
   readonly nowMs: number
   readonly bootId: string

@@ -56,6 +56,16 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     { verdict: 'not judged', why: 'doubtful' },
   ],
   [
+    'of two packages at work on a node that leaves the selector, the Node names one',
+    {
+      ...empty,
+      spec: specOf({ pa: packageOf({ uninstall: { enabled: false } }), pb: packageOf() }),
+      life: [rounds(6), changed(specOf({})), { kind: 'labelled', key: 'pool', value: 'y' }],
+      asked: [{ edit: 'package', of: 'pa', change: { configMap: { x: '3' } } }],
+    },
+    { verdict: 'not judged', why: 'doubtful' },
+  ],
+  [
     'a reboot of another Skyhook may replace the interrupt that a package asks for',
     {
       ...empty,
