@@ -173,6 +173,8 @@ export type Published = {
   readonly rev: number
   /** Text of the nodeState annotation. */
   readonly state: string
+  /** Its text on the Node then, which a person may still edit: this one may meet a conflict. */
+  readonly before?: string | undefined
   readonly status: NodeStatus
   readonly atMs: number
 }

@@ -3,6 +3,7 @@ import { type Journal, journalVersion, type SkyhookRecord } from '../schemas/jou
 import type { NodePatch } from '../schemas/kubernetes.ts'
 import { ownValue } from '../schemas/own-value.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
+import { publishedOf } from '../schemas/published.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import { hasRequiredTaint } from './drain/node-spec.ts'
 import type { SkyhookPlan } from './model/plan-builder.ts'
@@ -253,11 +254,16 @@ function publicationOf(
   }
   const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, view)
   const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot, isContradicted)
-  const isFirst = builder.record.published === undefined
+  const last = builder.record.published
   const record =
-    published === undefined || published === builder.record.published
+    published === undefined || published === last
       ? builder.record
-      : { ...builder.record, published, rev: published.rev, ...(isFirst && existingEdit(snapshot.node, name)) }
+      : {
+          ...builder.record,
+          published: { ...published, before: publishedOf(snapshot.node, name).state },
+          rev: published.rev,
+          ...(last === undefined && existingEdit(snapshot.node, name)),
+        }
   const { recheckAtMs: patchRecheckAtMs, ...patch } = skyhookPatch(snapshot, name, record, reason)
   return { ...patch, record, recheckAtMs: Math.min(recheckAtMs, patchRecheckAtMs) }
 }

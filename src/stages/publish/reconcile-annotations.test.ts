@@ -51,6 +51,29 @@ describe('edits before the answer arrives', () => {
     expect([countApplies(node, 'b'), countEvents(node, 'edited')]).toEqual([3, 2]) // the same edit later is another one
   })
 
+  test('an edit of what the Node showed leaves the packages alone that it did not show yet', () => {
+    const node = new NodeSimulator()
+    node.apply('s', { packages: { a: spec.packages.a } })
+    node.settleFor(5_000)
+    node.arePatchesDelayed = true
+    node.apply('s', spec)
+    for (let round = 0; round < 5; round++) node.step()
+    removeEntry(node, 'a|1.0.0')
+    withDelayedPatches(node)
+    expect([countApplies(node, 'a'), countApplies(node, 'b'), node.status()]).toEqual([2, 1, 'complete'])
+  })
+
+  test('an edit counts that comes before the answer to another one', () => {
+    const node = completedNode()
+    node.arePatchesDelayed = true
+    for (const key of ['a|1.0.0', 'b|1.0.0']) {
+      removeEntry(node, key)
+      node.step()
+    }
+    withDelayedPatches(node)
+    expect([countApplies(node, 'a'), countApplies(node, 'b'), node.status()]).toEqual([2, 2, 'complete'])
+  })
+
   test('a removed annotation counts as one edit', () => {
     const node = completedNode()
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])

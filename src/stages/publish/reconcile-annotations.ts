@@ -14,8 +14,9 @@ export type Reconciled = { readonly journal: Journal; readonly events: readonly 
 
 /**
  * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control:
- * the companion's hash distinguishes our writes from a person's. If the Node itself is another one (registered again,
- * restored from a backup), the journal wins.
+ * the companion's hash distinguishes our writes from a person's, and tells what the person edited: what was published
+ * last, or what the Node showed before that. If the Node itself is another one (registered again, restored from a
+ * backup), the journal wins.
  */
 export function reconcileAnnotations(journal: Journal, node: KubernetesNode): Reconciled {
   const events: StageEvent[] = []
@@ -53,11 +54,15 @@ function reconcileOne(
   if (origin !== 'edited') return record
   const edit = editOf(companion, state)
   if (edit === record.edit) return record // our answer to it is not on the Node yet
+  const { published } = record
+  const isPublished = companion.sha256 === sha256Hex(published.state)
+  const seen = isPublished ? published.state : published.before
+  if (state === seen || state === published.state) return record // the companion alone is not as we wrote it
   if (state === undefined) {
     events.push({ type: 'reset', skyhook: name })
     return { ...startOver(record), edit }
   }
-  return { ...applyEdit(name, record, entries, events), edit }
+  return { ...applyEdit(name, record, { seen: parseState(seen ?? '{}'), edited: entries }, events), edit }
 }
 
 /**
@@ -93,12 +98,13 @@ const isStageName = (value: unknown): value is StageName =>
   value === 'interrupt' || stagesWithSteps.some((stage) => stage === value)
 
 /**
- * A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there.
+ * A person's edit, entry by entry against what the Node showed before it: gone restarts the package, another stage
+ * restarts there.
  */
 function applyEdit(
   skyhook: string,
   record: SkyhookRecord,
-  edited: PublishedEntries | undefined,
+  { seen, edited }: Readonly<Record<'seen' | 'edited', PublishedEntries | undefined>>,
   events: StageEvent[],
 ): SkyhookRecord {
   const ignore = (message: string): void => void events.push({ type: 'editIgnored', skyhook, message })
@@ -107,11 +113,10 @@ function applyEdit(
     ignore('the annotation is not a JSON object; it was restored')
     return republished
   }
-  const published = parseState(record.published?.state ?? '{}')
   const packages: Record<string, PackageRecord> = {}
   let next: SkyhookRecord = republished
   for (const [key, entry] of Object.entries(record.packages)) {
-    const edit = entryEdit(published?.get(key), edited.get(key))
+    const edit = entryEdit(seen?.get(key), edited.get(key))
     if (edit.edit === 'unknown-stage')
       ignore(`${key}: unknown stage ${JSON.stringify(edit.stage ?? null)}; the entry was restored`)
     if (edit.edit === 'none' || edit.edit === 'unknown-stage') packages[key] = entry
@@ -132,11 +137,11 @@ type EntryEdit =
   | { readonly edit: 'stage'; readonly stage: StageName; readonly isComplete: boolean }
   | { readonly edit: 'unknown-stage'; readonly stage: string | undefined }
 
-function entryEdit(published: PublishedEntry | undefined, edited: PublishedEntry | undefined): EntryEdit {
-  if (!published) return { edit: 'none' }
+function entryEdit(seen: PublishedEntry | undefined, edited: PublishedEntry | undefined): EntryEdit {
+  if (!seen) return { edit: 'none' }
   if (!edited) return { edit: 'removed' }
   const { stage, state } = edited
-  if (stage === published.stage && state === published.state) return { edit: 'none' }
+  if (stage === seen.stage && state === seen.state) return { edit: 'none' }
   return isStageName(stage)
     ? { edit: 'stage', stage, isComplete: state === 'complete' }
     : { edit: 'unknown-stage', stage }
