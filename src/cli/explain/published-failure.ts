@@ -26,34 +26,38 @@ export const nextTriesOf = (node: KubernetesNode, skyhook: string): NextTries =>
     ),
   )
 
-type Found = {
-  readonly stage: StageName
-  /** Undefined where nothing is asked of the package any more. */
-  readonly asked: PackageSpec | undefined
-}
 type Context = { readonly nowMs: number; readonly nextTries: NextTries; readonly evidence: readonly Evidence[] }
 
-/** Where the Node names no next attempt, or one that has passed, it is due in a moment. */
+/** In one of its stages. */
 export function failedPackage(
   started: PackageFacts & { readonly work: NonNullable<PackageRecord['work']> },
-  { stage, asked }: Found,
-  { nowMs, nextTries, evidence }: Context,
+  { stage, asked }: { readonly stage: Stage; readonly asked: PackageSpec | undefined },
+  context: Context,
 ): PackageRecord {
-  const { name, version } = started
-  const retryAtMs = Math.max(nowMs + 1, nextTries.get(packageKey(name, version)) ?? 0)
-  const failure = failureOf(started, stage, evidence)
-  if (!isStage(stage)) return { ...started, progress: { state: 'retrying', stage: 'interrupt', retryAtMs, failure } }
-  const attempt: StageAttempt = { number: started.restarts, startedAtMs: nowMs, steps: [], inputs: '' }
-  const record: RetryingPackage = { ...started, progress: { state: 'retrying', stage, attempt, retryAtMs, failure } }
+  const attempt: StageAttempt = { number: started.restarts, startedAtMs: context.nowMs, steps: [], inputs: '' }
+  const retry = retryOf(started, stage, context)
+  const record: RetryingPackage = { ...started, progress: { state: 'retrying', stage, attempt, ...retry } }
   // assumed to be of this spec: an edit would end the pause
   const inputs = attemptInputsHash(record, asked)
-  const met = stage === 'post-interrupt' && asked?.version === version && metBy(record, asked)
+  const met = stage === 'post-interrupt' && asked?.version === started.version && metBy(record, asked)
   return {
     ...record,
     ...(met && { metInterrupt: met }),
     progress: { ...record.progress, attempt: { ...attempt, inputs } },
   }
 }
+
+/** Also where the operator carried it out. */
+export const failedInterrupt = (started: PackageFacts, context: Context): PackageRecord => ({
+  ...started,
+  progress: { state: 'retrying', stage: 'interrupt', ...retryOf(started, 'interrupt', context) },
+})
+
+/** Where the Node names no next attempt, or one that has passed, it is due in a moment. */
+const retryOf = (started: PackageFacts, stage: StageName, { nowMs, nextTries, evidence }: Context) => ({
+  retryAtMs: Math.max(nowMs + 1, nextTries.get(packageKey(started.name, started.version)) ?? 0),
+  failure: failureOf(started, stage, evidence),
+})
 
 /** The interrupt that a package has behind it: had the spec asked for another one, the agent would have returned to it. */
 function metBy(record: RetryingPackage, spec: PackageSpec): PendingInterrupt | undefined {

@@ -23,7 +23,7 @@ import type { Known } from '../../stages/model/snapshot.ts'
 import { compareVersions } from '../../stages/package/next-stage.ts'
 import type { Evidence } from './evidence.ts'
 import { incompleteIn } from './incomplete-packages.ts'
-import { failedPackage, isStage, nextTriesOf } from './published-failure.ts'
+import { failedInterrupt, failedPackage, isStage, nextTriesOf } from './published-failure.ts'
 import { guessOf } from './published-guess.ts'
 import { trustIn } from './published-trust.ts'
 import { ownValue } from '../../schemas/own-value.ts'
@@ -207,11 +207,9 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   const { stage, state, spec, isUninstalling } = position
   const config = configOf(position, context)
   const isAdopted = position.work?.isAdopted === true
-  if (isAdopted && state === 'complete')
-    return { record: { ...facts, adopted: true, ...config, progress: { state, stage } } }
-  const started = { ...facts, work: workOf(facts, spec), ...config }
-  if (position.work?.isRetained)
-    return { record: { ...started, progress: { state: 'retained', stage, shownAs: state } } }
+  const own = { ...facts, work: workOf(facts, spec), ...config }
+  const started = isAdopted ? { ...facts, adopted: true as const, ...config } : own
+  if (position.work?.isRetained) return { record: { ...own, progress: { state: 'retained', stage, shownAs: state } } }
   switch (state) {
     case 'complete':
       return { record: { ...started, progress: { state: 'complete', stage } } }
@@ -220,14 +218,14 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
     case 'unknown':
       return { record: { ...started, progress: { state: 'retained', stage, shownAs: 'unknown' } } }
     case 'erroring':
-      return { record: failedPackage(started, position, context) }
+      if (!isStage(stage)) return { record: failedInterrupt(started, context) }
+      return { record: failedPackage(own, { stage, asked: position.asked }, context) }
     case 'in_progress':
       break
   }
   // with the write that showed a dependency incomplete, the first step of this agent would have taken the mark off
   const isHeldUp = isAdopted && Object.keys(spec?.dependsOn ?? {}).some((name) => context.incomplete.has(name))
-  if (isHeldUp && isStage(stage))
-    return { record: { ...facts, adopted: true, ...config, progress: { state: 'due', stage } } }
+  if (isHeldUp && isStage(stage)) return { record: { ...started, progress: { state: 'due', stage } } }
   const isInstall = stage === 'apply' || stage === 'upgrade'
   if (isInstall && !(context.hasStarted && context.mayRun)) {
     // a version that the spec does not have, and that is not on the host, is gone from the Node, too
@@ -243,8 +241,8 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   const attempt = attemptOf(spec, stage, step, context)
   const progress = { state: 'running', stage } as const
   // between two steps: the next one waits for the end of the suspension
-  if (context.isIdle) return { record: { ...started, progress: { ...progress, attempt: { ...attempt, steps: [] } } } }
-  return { record: { ...started, progress: { ...progress, attempt } }, step }
+  if (context.isIdle) return { record: { ...own, progress: { ...progress, attempt: { ...attempt, steps: [] } } } }
+  return { record: { ...own, progress: { ...progress, attempt } }, step }
 }
 
 /** Assumed to be made from this spec: the copy does not show it. */

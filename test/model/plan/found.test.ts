@@ -6,6 +6,7 @@ import { judge, type Verdict } from './judge.ts'
 
 /** Cases of the search in which a plan was wrong once, made small. */
 const cron = { type: 'service', services: ['cron'] } as const
+const typo = { type: 'service', services: ['typo'] } as const
 const specOf = (packages: Readonly<Record<string, PackageSpec>>, rest: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
   nodeSelectors: { matchLabels: { pool: 'x' } },
   packages,
@@ -203,6 +204,40 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
       spec: specOf({ pb: packageOf(), pc: packageOf({ interrupt: cron, dependsOn: { pb: '1.0.0' } }) }),
     },
     { verdict: 'right', deeds: 7 },
+  ],
+  [
+    'a package whose interrupt failed under the operator is configured on a drained node',
+    {
+      ...empty,
+      beginning: { adopted: { 'pb|2.0.0': { stage: 'interrupt', state: 'erroring' } } },
+      spec: specOf({}),
+      life: [
+        changed(
+          specOf({
+            pb: packageOf({ version: '2.0.0', configMap: { fails: 'interrupt' }, interrupt: typo }),
+            pa: packageOf({ uninstall: { enabled: true, apply: true } }),
+          }),
+        ),
+      ],
+      asked: [{ edit: 'package', of: 'pb', change: { configMap: { x: '1' } } }],
+    },
+    { verdict: 'right', deeds: 4 },
+  ],
+  [
+    'a version that the operator started, and that an edit brings back, starts on a drained node',
+    {
+      ...empty,
+      beginning: {
+        adopted: {
+          'pc|1.1.0': { stage: 'apply', state: 'in_progress' },
+          'pa|2.0.0': { stage: 'post-interrupt', state: 'complete' },
+        },
+      },
+      spec: specOf({}),
+      life: [changed(specOf({ pc: packageOf({ interrupt: cron, uninstall: { enabled: true } }) }, { serial: true }))],
+      asked: [{ edit: 'package', of: 'pc', change: { version: '1.1.0' } }],
+    },
+    { verdict: 'right', deeds: 6 },
   ],
   [
     'a node that only the operator has worked on is planned as its agent adopts it',
