@@ -3,6 +3,7 @@ import { labelKeys } from '../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { hasRequiredTaint } from '../../src/stages/drain/node-spec.ts'
 import {
   hostOfClient,
@@ -96,11 +97,13 @@ function worldOf(
   }
 }
 
-/** What is required is finished, and its agent only has to lift the taint. */
+/** What is required is finished, or uninstalled if it is deleted, and its agent only has to lift the taint. */
 function isWorkedOff(view: World, { work }: Evidence, host: Host): boolean {
   const node = nodeOf(view, host)
   const required = skyhooksOf(view).filter((one) => one.spec.runtimeRequired === true && isSelected(one, node))
-  return required.length > 0 && required.every((one) => work.unfinished(host.name, one).length === 0)
+  const leftOf = (one: Skyhook): readonly string[] =>
+    one.metadata.deletionTimestamp === undefined ? work.unfinished(host.name, one) : work.toUninstall(host.name, one)
+  return required.length > 0 && required.every((one) => leftOf(one).length === 0)
 }
 
 function* restored(view: World, atMs: number): Generator<AdmissionFact> {

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { cordonKey } from '../../src/schemas/annotations.ts'
+import { skyhooksPath } from '../../src/schemas/api.ts'
+import { finalizerName } from '../../src/schemas/skyhook.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { budget } from './budget.ts'
 
@@ -396,6 +398,25 @@ test.each([
   for (const name of ['n1', 'n2']) world.start(name)
   world.taint('n1', false, 'agent:n1')
   expect(world.violations).toEqual(violations.map((text) => expect.stringContaining(text)))
+})
+
+test.each([
+  ['beside a node in service while it uninstalls what required its taint', true, 0],
+  ['with the nodes in service if it only has to lift its taint', false, 1],
+])('a joining host counts %s', (_, isDeleted, violations) => {
+  const packages = { a: { version: '1.0.0', image: 'registry.test/a', uninstall: { enabled: true } } }
+  const world = sampleWorld(budget, { spec: sampleSpec({ runtimeRequired: true, packages }) })
+  world.taint('n1', true)
+  world.take('n1', 0, 'bootstrap')
+  world.complete('n1')
+  world.release('agent:n1', 0, 'bootstrap')
+  world.editSkyhook({ metadata: { finalizers: [finalizerName] } })
+  if (isDeleted) world.send('admin', 'DELETE', `${skyhooksPath}/s`)
+  world.take('n2')
+  world.start('n2', 'uninstall')
+  world.take('n1', 0, 'bootstrap')
+  world.start('n1', 'uninstall')
+  expect(world.violations).toHaveLength(violations)
 })
 
 test('a joining host that has lifted its taint itself counts at once for the next one', () => {

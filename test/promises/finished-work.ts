@@ -44,6 +44,13 @@ export function followWork(world: World, packages: OpenPackages) {
       Object.entries(spec.packages ?? {}).flatMap(([name, wanted]) =>
         isFinished(host, `${metadata.name}/${name}`, wanted) ? [] : [name],
       ),
+    /** Packages that the host still has to uninstall once the Skyhook is deleted. */
+    toUninstall: (host: string, { metadata, spec }: Skyhook): readonly string[] =>
+      Object.entries(spec.packages ?? {}).flatMap(([name, { uninstall }]) =>
+        uninstall?.enabled === true && hosts.get(host)?.get(`${metadata.name}/${name}`)?.isUninstall === false
+          ? [name]
+          : [],
+      ),
     /** Before `packages`, which then no longer know what was open. */
     see(event: Fact): void {
       if (event.kind === 'commit' && event.change.type === 'DELETED') forgetOpen(event.change)
