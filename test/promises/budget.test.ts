@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cordonKey } from '../../src/schemas/annotations.ts'
-import { skyhooksPath } from '../../src/schemas/api.ts'
-import { finalizerName } from '../../src/schemas/skyhook.ts'
+import { skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
+import { finalizerName, type Interrupt } from '../../src/schemas/skyhook.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { budget } from './budget.ts'
 
@@ -266,6 +266,26 @@ test('a host that leaves the selector half changed counts no more once its step 
   world.take('n3', 2)
   world.start('n3')
   expect(world.violations.filter((one) => one.includes('n3') && one.includes('n1'))).toEqual([])
+})
+
+test('a host that leaves the selector between its reboot and its last stage is not out for a restart of another Skyhook', () => {
+  const package_ = (interrupt: Interrupt) => ({ a: { version: '1.0.0', image: 'registry.test/a', interrupt } })
+  const world = sampleWorld(budget, { spec: sampleSpec({ packages: package_({ type: 'reboot' }) }) })
+  const packages = package_({ type: 'service', services: ['web'] })
+  const spec = { nodeSelectors: { matchLabels: { role: 'x' } }, packages }
+  world.send('admin', 'POST', skyhooksPath, { ...skyhookTypeMeta, metadata: { name: 't' }, spec })
+  world.label('n1', { role: 'x' })
+  world.take('n1', 0)
+  world.complete('n1')
+  world.run('n1', 'config', { skyhook: 't' })
+  world.annotate('n1', { [cordonKey('s')]: 'true', [cordonKey('t')]: 'true' })
+  world.tell('n1', { event: 'restartRequested', unit: 'web.service' })
+  world.label('n1', { pool: 'y' })
+  world.annotate('n1', { [cordonKey('s')]: null })
+  world.release('agent:n1', 0)
+  world.take('n2', 0)
+  world.start('n2')
+  expect(world.violations.filter((one) => one.includes(' for s'))).toEqual([])
 })
 
 /** It left the selector half changed and gave its slot back. */

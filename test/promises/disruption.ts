@@ -3,6 +3,7 @@ import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import type { HostEvent, HostStep } from '../kit/host/observer.ts'
 import type { Fact, Host, World } from './facts.ts'
 import { type OpenPackages, packageKeyOf } from './open-packages.ts'
+import type { Interrupt } from '../../src/schemas/skyhook.ts'
 import { isSelected, marksOf, nodeOf, skyhookOf } from './cluster.ts'
 
 /** A host went out for a Skyhook, or is not any more. `cause`: what was seen. */
@@ -93,14 +94,20 @@ export function followDisruption(
 
   /**
    * For whose sake an interrupt is requested, of the Skyhooks with a mark: one that is finished may only wait to be in
-   * service again. After a change of configuration, a package is not open any more when its interrupt comes.
+   * service again, and one that asks for another interrupt has not caused this one. After a change of configuration, a
+   * package is not open any more when its interrupt comes. `unit`: of a restart; undefined: a reboot.
    */
-  function interruptedBy(view: Host): readonly string[] {
+  function interruptedBy(view: Host, unit?: string): readonly string[] {
     const marks = marksOf(nodeOf(world, view))
+    const packagesOf = (skyhook: string) => Object.values(skyhookOf(world, skyhook)?.spec.packages ?? {})
     const hasConfigInterrupts = (skyhook: string): boolean =>
-      Object.values(skyhookOf(world, skyhook)?.spec.packages ?? {}).some((one) => one.configInterrupts !== undefined)
-    const possible = marks.filter((one) => openPackages(view, one).length > 0 || hasConfigInterrupts(one))
-    return possible.length > 0 ? possible : marks
+      packagesOf(skyhook).some((one) => one.configInterrupts !== undefined)
+    const isAsked = (skyhook: string): boolean =>
+      packagesOf(skyhook).some(({ interrupt, configInterrupts = {} }) =>
+        [interrupt, ...Object.values(configInterrupts)].some((one) => one !== undefined && causes(one, unit)),
+      )
+    const atWork = marks.filter((one) => openPackages(view, one).length > 0 || hasConfigInterrupts(one))
+    return [atWork.filter(isAsked), atWork].find((possible) => possible.length > 0) ?? marks
   }
 
   function recompute(view: Host, cause: string): void {
@@ -146,7 +153,7 @@ export function followDisruption(
         state.running.delete(event.step.unit)
         return true
       case 'restartRequested':
-        state.restarting.set(event.unit, interruptedBy(view))
+        state.restarting.set(event.unit, interruptedBy(view, event.unit))
         return true
       case 'restartEnded':
         state.restarting.delete(event.unit)
@@ -216,3 +223,8 @@ export function followDisruption(
     },
   }
 }
+
+const causes = ({ type, services = [] }: Interrupt, unit: string | undefined): boolean =>
+  unit === undefined
+    ? type === 'reboot'
+    : type === 'restartAllServices' || services.some((name) => name === unit || `${name}.service` === unit)
