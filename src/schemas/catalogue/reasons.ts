@@ -111,7 +111,9 @@ export const reasons = {
   ApiServerUnavailable: {
     ...passing,
     eventOn: ['Node'],
-    meaning: 'The API server does not answer a request of the agent, or asks it to wait. The message names both.',
+    meaning:
+      'The API server does not answer a request of the agent, or asks it to wait. The message names both. No reboot ' +
+      'and no restart of services starts while the agent cannot watch the Skyhooks.',
     remedy:
       'Wait: the agent tries again after 1 to 15 seconds, or when the API server asks it to. If it lasts, look at ' +
       'the API server and the network.',

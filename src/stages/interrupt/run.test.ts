@@ -40,6 +40,20 @@ describe('interrupts', () => {
     expect(node.executedInterrupts).toHaveLength(1)
   })
 
+  test.each([['reboot', reboot] as const, ['service cron', cron] as const])(
+    'no %s starts while edits of the Skyhook may be unknown',
+    (text, interrupt) => {
+      const node = new NodeSimulator()
+      node.areSkyhooksInDoubt = true
+      node.apply('s', { packages: { a: packageWith(interrupt) } })
+      node.settleFor(30_000)
+      expect([node.executedInterrupts, node.reason()]).toEqual([[], 'ApiServerUnavailable'])
+      node.areSkyhooksInDoubt = false
+      node.settleFor(30_000)
+      expect([node.executedInterrupts, node.status()]).toEqual([[text], 'complete'])
+    },
+  )
+
   test('interrupts do not wait for a sibling that keeps failing', () => {
     const node = new NodeSimulator()
     node.exitCodes.set('b apply', 1)

@@ -36,6 +36,12 @@ const reloadPending: Reason = {
   message: 'systemd has not answered the daemon-reload before the restart of services yet',
 }
 
+/** An edit may pause the Skyhook, or protect a pod of the node. */
+const unknownEdits: Reason = {
+  reason: 'ApiServerUnavailable',
+  message: 'the agent interrupts no node while it cannot watch the Skyhooks, which somebody may have edited',
+}
+
 export type InterruptStatus =
   /** Nothing to interrupt now. */
   | { readonly state: 'none' }
@@ -61,6 +67,7 @@ export function advanceInterrupt(
   const due = pendingStates.filter(({ key }) => retryAtMs(builder.record.packages[key]) <= builder.snapshot.nowMs)
   const isBusy = openStepsOf(builder.record).some((step) => mayBeRunning(builder.snapshot, step))
   if (due.length === 0 || !mayInterrupt || isBusy) return { state: 'waiting' }
+  if (builder.snapshot.areSkyhooksInDoubt === true) return { state: 'waiting', reason: unknownEdits }
   const reason = otherWork(builder)
   if (reason) return { state: 'waiting', reason }
   return beginInterrupt(builder, due.map(({ key }) => key).sort())
@@ -184,7 +191,8 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
   switch (observed?.state) {
     case undefined: {
       const current = currentRun(builder, run)
-      return mayRequest || current.abandoned ? requestInterrupt(builder, current) : running(builder, current)
+      const isHeld = !mayRequest || snapshot.areSkyhooksInDoubt === true
+      return isHeld && !current.abandoned ? running(builder, current) : requestInterrupt(builder, current)
     }
     case 'running':
       return { ...running(builder, run), ...slowReload(builder, observed) }

@@ -1,5 +1,5 @@
 /** Bugs in what a node decides: src/stages, and how its agent carries it out. */
-import { edit, fleet, forgetfulLives, has, type Mutant, randomLives, smallFleet } from '../mutant.ts'
+import { edit, fleet, forgetfulLives, has, type Mutant, randomLives, smallFleet, unit } from '../mutant.ts'
 
 const fallingBudget = 'two nodes while the budget goes from 2 to 1 to 0 to 1'
 const twoWithFault = 'two nodes with a budget of 1 and any fault'
@@ -136,6 +136,18 @@ export const stageBugs: readonly Mutant[] = [
       randomLives(/while an interrupt is under way|an interrupt runs while|differs?/),
       fleet('interrupt-apart', 'interrupt-beside-a-step'),
     ],
+  },
+  {
+    name: 'an interrupt starts although edits of its Skyhook may be unknown',
+    edits: [
+      edit(
+        'stages/interrupt/run.ts',
+        "  if (builder.snapshot.areSkyhooksInDoubt === true) return { state: 'waiting', reason: unknownEdits }\n",
+        '',
+      ),
+      edit('stages/interrupt/run.ts', '!mayRequest || snapshot.areSkyhooksInDoubt === true', '!mayRequest'),
+    ],
+    caughtBy: [unit('stages/interrupt/run.test.ts'), fleet('ended-pods', 'interrupt-before-the-news')],
   },
   {
     name: 'a step that ended before the host went down counts as unknown after the boot',
