@@ -1,5 +1,5 @@
 import type { Ledger } from '../lease/ledger.ts'
-import { ownValue } from '../schemas/own-value.ts'
+import { ownValue } from '../schemas/json.ts'
 import type { ConfigUpdates } from '../schemas/rolled-out-configs.ts'
 import type { NodeStatus, Skyhook, SkyhookSpec } from '../schemas/skyhook.ts'
 import { changedKeys } from '../stages/model/package-inputs.ts'

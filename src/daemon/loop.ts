@@ -1,6 +1,6 @@
 import { reasonKey } from '../schemas/annotations.ts'
 import type { Clock } from '../schemas/clock.ts'
-import { isEqual } from '../schemas/equal.ts'
+import { isEqual } from '../schemas/json.ts'
 import { decide } from '../stages/decide.ts'
 import {
   type Action,

@@ -1,8 +1,7 @@
 /** One pod, evicted through the Eviction API, which respects PodDisruptionBudgets. */
 import { messageOf } from '../schemas/json.ts'
 import { ApiError, isConflict, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
-import { listAll } from './list.ts'
-import { type KubeObject, metadataOnlyAccept } from './objects.ts'
+import { type KubeObject, listAll, metadataOnlyAccept } from './objects.ts'
 import type { KubeTransport } from './transport.ts'
 
 export type PodIdentity = { readonly namespace: string; readonly name: string; readonly uid: string }

@@ -15,8 +15,7 @@ import {
   NoResponseError,
   retryAfterMsOf,
 } from './errors.ts'
-import { listAll, type ListResult } from './list.ts'
-import { metadataOnlyAccept, metadataOnlyListAccept, type KubeObject } from './objects.ts'
+import { type KubeObject, type ListResult, listAll, metadataOnlyAccept, metadataOnlyListAccept } from './objects.ts'
 import { requestBackoff } from './retry.ts'
 import { createStore, type Change } from './store.ts'
 import type { Query, KubeTransport } from './transport.ts'

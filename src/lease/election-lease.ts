@@ -1,6 +1,6 @@
 /** The Lease of the census' election, and what its leader publishes in it. */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
-import { getIfExists } from '../kube/get.ts'
+import { getIfExists } from '../kube/objects.ts'
 import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
 import { formatTime } from '../schemas/time.ts'
 import { censusLeaseName } from './names.ts'

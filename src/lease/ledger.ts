@@ -4,14 +4,12 @@
  * has no number and nodes wait.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
-import { getIfExists } from '../kube/get.ts'
+import { getIfExists } from '../kube/objects.ts'
 import { apiGroup, leaseTypeMeta, skyhookTypeMeta } from '../schemas/api.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
 import type { BatchState } from '../schemas/deployment-policy.ts'
-import { isEqual } from '../schemas/equal.ts'
-import { isObject, parseJson } from '../schemas/json.ts'
+import { isEqual, isObject, ownValue, parseJson } from '../schemas/json.ts'
 import type { LabelSelector, ObjectMeta } from '../schemas/kubernetes.ts'
-import { ownValue } from '../schemas/own-value.ts'
 import { perObject } from '../schemas/per-object.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import { type Leases, leasesPathOf } from './slot-reads.ts'

@@ -1,6 +1,6 @@
 /** Reads of slots. Always consistent: a LIST without a resourceVersion shows every write acknowledged before it. */
 import { isNotFound } from '../kube/errors.ts'
-import { listAll, type ListResult } from '../kube/list.ts'
+import { type ListResult, listAll } from '../kube/objects.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import type { Clock } from '../schemas/clock.ts'
 import { controlPlaneScope, labelKeys, scopeSelector, selectorWithControlPlane, type Scope } from './names.ts'

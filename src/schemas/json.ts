@@ -1,3 +1,5 @@
+/** JSON values whose shape is not known yet: read, compared, and asked for what they have themselves. Pure. */
+
 /** JSON whose shape is not known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -22,3 +24,24 @@ export function parseObject(text: string | undefined): JsonObject | undefined {
 
 /** The message of any thrown value. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/**
+ * Whether two JSON values are equal, field by field; an undefined field differs from an absent one. Shared objects cost
+ * nothing, unlike with Node's isDeepStrictEqual: most of what the agent compares is the same object.
+ */
+export function isEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, at) => isEqual(item, b[at]))
+  if (!isObject(a) || !isObject(b)) return false
+  const keys = Object.keys(a)
+  if (keys.length !== Object.keys(b).length) return false
+  return keys.every((key) => isEqual(a[key], b[key]) && (a[key] !== undefined || Object.hasOwn(b, key)))
+}
+
+/**
+ * The value under a name that people choose: of a package, a Skyhook, a compartment, a label. Undefined for a name that
+ * the object only inherits, such as `constructor`, which is a valid name.
+ */
+export function ownValue<T>(values: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined
+}

@@ -1,5 +1,5 @@
+import { ownValue } from './json.ts'
 import type { LabelSelector, Taint, Toleration } from './kubernetes.ts'
-import { ownValue } from './own-value.ts'
 
 type Labels = Readonly<Record<string, string>>
 

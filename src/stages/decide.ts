@@ -1,7 +1,7 @@
 import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
 import { type Journal, journalVersion, type SkyhookRecord } from '../schemas/journal.ts'
+import { ownValue } from '../schemas/json.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'
-import { ownValue } from '../schemas/own-value.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { publishedOf } from '../schemas/published.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'

@@ -3,8 +3,7 @@
  * over all of them. Polling would miss exactly the states that must never occur.
  */
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { listAll } from '../../src/kube/list.ts'
-import type { KubeObject } from '../../src/kube/objects.ts'
+import { type KubeObject, listAll } from '../../src/kube/objects.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
 import { watchEvents } from '../../src/kube/watch.ts'
 import { paths } from './cluster/kube.ts'

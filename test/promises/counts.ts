@@ -4,7 +4,7 @@
  * more.
  */
 import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
-import { isEqual } from '../../src/schemas/equal.ts'
+import { isEqual } from '../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { selects } from '../../src/schemas/selectors.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'

@@ -3,7 +3,7 @@
  * is finished on the host.
  */
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import { isEqual } from '../../src/schemas/equal.ts'
+import { isEqual } from '../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { hasRequiredTaint } from '../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../kit/fleet/fleet-host.ts'

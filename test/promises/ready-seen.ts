@@ -4,7 +4,7 @@
  * after the edit, and not before, whatever keeps the agent from reading.
  */
 import type { Condition, SkyhookStatus } from '../../src/census/skyhook-status.ts'
-import { isEqual } from '../../src/schemas/equal.ts'
+import { isEqual } from '../../src/schemas/json.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import type { Fact } from './facts.ts'

@@ -1,7 +1,7 @@
 /** `Ready` turns True only when each selected node, whose agent is there, has finished every package on its host. */
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import type { Condition, SkyhookStatus } from '../../src/census/skyhook-status.ts'
-import { isEqual } from '../../src/schemas/equal.ts'
+import { isEqual } from '../../src/schemas/json.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import type { Fact } from './facts.ts'
 import { isSelected, nodeOf } from './cluster.ts'

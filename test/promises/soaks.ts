@@ -2,8 +2,8 @@
  * Which hosts have to keep their slots for now because of `spec.pace`: their work is complete, and they are back in
  * service. By hosts, Nodes and specs alone.
  */
+import { isEqual } from '../../src/schemas/json.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import { isEqual } from '../../src/schemas/equal.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import { labelKeys } from '../../src/lease/names.ts'
 import type { Fact, World } from './facts.ts'

@@ -1,4 +1,5 @@
 /** Commands on packages: on the folder of one, and on what nodes have of it. */
+import { ownValue } from '../../schemas/json.ts'
 import { defineCommand, type Context } from '../framework/command.ts'
 import { exitCodes, usageError } from '../framework/command-error.ts'
 import { registryFlags } from '../registry/flags.ts'
@@ -7,7 +8,6 @@ import { listNodes, publishedPackages, type NodeMetadata, type PublishedPackage 
 import { getSkyhook, noPackage } from '../objects/skyhooks.ts'
 import { print } from '../output/print.ts'
 import { changeNodes, selectNodes } from './node.ts'
-import { ownValue } from '../../schemas/own-value.ts'
 import { counted } from '../../schemas/wording.ts'
 
 /** A new package to start with. */

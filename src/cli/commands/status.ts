@@ -1,11 +1,11 @@
 /** Shows rollouts on one screen, once or continuously, and waits for one of them. */
+import { getIfExists } from '../../kube/objects.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { CommandError, notFoundError, usageError, exitCodes, type ExitCode } from '../framework/command-error.ts'
 import { statusPainter } from '../output/painters.ts'
 import { envelope, print } from '../output/print.ts'
 import { wrapText } from '../output/wrap.ts'
-import { getIfExists } from '../../kube/get.ts'
 import { isTransient } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'

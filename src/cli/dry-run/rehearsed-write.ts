@@ -3,7 +3,7 @@
  * tool checks the object by the same rules.
  */
 import { ApiError } from '../../kube/errors.ts'
-import { getIfExists } from '../../kube/get.ts'
+import { getIfExists } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { apiGroup } from '../../schemas/api.ts'
 import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'

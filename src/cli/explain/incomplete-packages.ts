@@ -1,5 +1,5 @@
 /** Which packages a Node does not show as complete. Pure. */
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import type { Published } from '../../schemas/published.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { packageKey } from '../../stages/model/snapshot.ts'

@@ -1,6 +1,6 @@
 /** What the published copy of a journal leaves open, so that a plan of the node may be wrong. Pure. */
 import type { PackageRecord } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import type { NodeStep, Published } from '../../schemas/published.ts'
 import { isStage } from './published-failure.ts'
 

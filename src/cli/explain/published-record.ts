@@ -4,6 +4,7 @@
  */
 import type { Companion, PublishedWork } from '../../schemas/annotations.ts'
 import type { PackageFacts, PackageInputs, PackageRecord, SkyhookRecord, StageAttempt } from '../../schemas/journal.ts'
+import { ownValue } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import { nodeStepOf, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
@@ -26,7 +27,6 @@ import { incompleteIn } from './incomplete-packages.ts'
 import { failedInterrupt, failedPackage, isStage, nextTriesOf } from './published-failure.ts'
 import { guessOf } from './published-guess.ts'
 import { trustIn } from './published-trust.ts'
-import { ownValue } from '../../schemas/own-value.ts'
 
 export type PublishedRecord = {
   /** Undefined: nothing was ever done for this Skyhook here. */

@@ -1,12 +1,11 @@
 /** The collections of a fleet: the path of each, and what is kept of its objects. */
+import { listAll, metadataOnlyListAccept } from '../../kube/objects.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
 import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { agentPodOf, daemonSetOf, slimLease, slimNode, slimPolicy, slimSkyhook } from './project.ts'
 import { settingsOf, type FleetSettings } from './settings.ts'
-import { listAll } from '../../kube/list.ts'
-import { metadataOnlyListAccept } from '../../kube/objects.ts'
 import type { KubeTransport, Query } from '../../kube/transport.ts'
 import { type Known, known, unknown } from '../../stages/model/snapshot.ts'
 import { readable, mapped } from './readable.ts'

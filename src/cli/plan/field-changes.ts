@@ -1,6 +1,5 @@
 /** What differs between two objects, field by field, for people. Pure. */
-import { isEqual } from '../../schemas/equal.ts'
-import { isObject, type JsonObject } from '../../schemas/json.ts'
+import { isEqual, isObject, type JsonObject } from '../../schemas/json.ts'
 import { clip } from '../../schemas/plain-text.ts'
 
 type Scalar = string | number | boolean | null

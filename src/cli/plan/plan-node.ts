@@ -1,7 +1,7 @@
 /** What an edit would do on one node. Pure. */
 import type { Journal } from '../../schemas/journal.ts'
+import { isEqual, ownValue } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { isEqual } from '../../schemas/equal.ts'
 import type { Slot } from '../../lease/slot.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { selects } from '../../schemas/selectors.ts'
@@ -15,7 +15,6 @@ import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { type InterruptCause, interruptCauses } from './interrupt-causes.ts'
 import { type Rehearsal, type RehearsedStep, rehearse } from './rehearsal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
 
 /** One Skyhook, before and after. Without `before` the edit creates it, without `after` it is gone at once. */
 export type Edit = {

@@ -2,10 +2,10 @@
  * What a node would do, by the decisions of its agent: they are asked again and again, and everything that they order
  * is taken to succeed at once. Nothing leaves this process. Pure.
  */
+import { isEqual } from '../../schemas/json.ts'
 import type { Interrupt, StageName } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { type InterruptRun, openStepOf } from '../../schemas/journal.ts'
-import { isEqual } from '../../schemas/equal.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { decide } from '../../stages/decide.ts'
 import { hasMark } from '../../stages/drain/drain.ts'

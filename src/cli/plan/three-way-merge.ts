@@ -2,8 +2,7 @@
  * What `kubectl apply` sends for an object without types: a JSON merge patch (RFC 7386) that sets what the file says,
  * and removes what the file of the last apply said and this one does not. Pure.
  */
-import { isEqual } from '../../schemas/equal.ts'
-import { isObject, type JsonObject } from '../../schemas/json.ts'
+import { isEqual, isObject, type JsonObject } from '../../schemas/json.ts'
 
 export const lastAppliedKey = 'kubectl.kubernetes.io/last-applied-configuration'
 

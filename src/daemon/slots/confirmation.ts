@@ -2,7 +2,7 @@
  * The check before the first step under a new slot: whether the current Skyhook would still grant it. It is not
  * repeated after the first step.
  */
-import { getIfExists } from '../../kube/get.ts'
+import { getIfExists } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodeIdentity } from '../../lease/slot.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'

@@ -1,4 +1,4 @@
-import { getIfExists } from '../../kube/get.ts'
+import { getIfExists } from '../../kube/objects.ts'
 import { startReflector } from '../../kube/reflector.ts'
 import { indexSelector, ledgerName, type Scope, scopeSelector, type SkyhookIdentity } from '../../lease/names.ts'
 import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'

@@ -1,5 +1,5 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { getIfExists } from '../../kube/get.ts'
+import { getIfExists } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { type HostFolders, stateDir } from '../../packages/layout.ts'
 import { fileOfOperator } from '../../packages/operator-compat/last-writer.ts'

@@ -1,5 +1,4 @@
-import { listAll } from '../../kube/list.ts'
-import type { KubeObject } from '../../kube/objects.ts'
+import { type KubeObject, listAll } from '../../kube/objects.ts'
 import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'

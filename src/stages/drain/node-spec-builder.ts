@@ -1,5 +1,5 @@
 import { cordonedBeforeKey } from '../../schemas/annotations.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import { emptyPatch, type StageEvent } from '../model/plan.ts'

@@ -1,5 +1,5 @@
 import type { Journal, Lifecycle } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import { isEmptySelector, selects, tolerates } from '../../schemas/selectors.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { isMirrorPod, type Pod, packagePodState, skyhookOfPackagePod } from '../model/pods.ts'

@@ -1,7 +1,7 @@
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { type InterruptRun, isRetrying, openStepsOf, type PackageRecord } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import { leftPods, leftText } from '../drain/drain.ts'
 import { isInterrupting, mayBeRunning, type PackageState } from '../model/package-state.ts'
 import { type PlanBuilder, reasonMessage, requeueAt, setEntry } from '../model/plan-builder.ts'

@@ -6,10 +6,10 @@ import {
   type RetryingPackage,
   type RunningPackage,
 } from '../../schemas/journal.ts'
+import { ownValue } from '../../schemas/json.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { dependsOnSystemd } from '../../schemas/environment-variable.ts'
-import { ownValue } from '../../schemas/own-value.ts'
 import {
   interruptState,
   pendingForStage,

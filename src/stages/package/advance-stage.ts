@@ -6,7 +6,7 @@ import {
   type StageFailure,
   type StepAttempt,
 } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import { isCheck, type PackageConfig } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { pendingAfterAnswer, pendingIfRequired, requestIdOf, requestStatus } from '../interrupt/pending.ts'

@@ -1,6 +1,6 @@
 /** Errors in a spec that the API server accepted but no host can carry out. */
 import { agentVariables, literalProblems, variableOf } from '../../schemas/environment-variable.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import { checkOf, type PackageConfig, type Stage } from '../../schemas/package-config.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'

@@ -5,7 +5,7 @@ import type {
   PendingInterrupt,
   SkyhookRecord,
 } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { ownValue } from '../../schemas/json.ts'
 import { type PublishedEntry, parseState, publishedOf } from '../../schemas/published.ts'
 import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
 import {

@@ -1,7 +1,6 @@
 import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
-import { isEqual } from '../../schemas/equal.ts'
 import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { isEqual, ownValue } from '../../schemas/json.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import { isPastWork } from '../../schemas/skyhook.ts'
 import { packageReasons } from '../drain/drain-status.ts'

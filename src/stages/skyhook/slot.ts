@@ -1,7 +1,6 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { isEqual } from '../../schemas/equal.ts'
 import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
+import { isEqual, ownValue } from '../../schemas/json.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { cordonState, hasCordon } from '../drain/drain.ts'
 import { hasRequiredTaint } from '../drain/node-spec.ts'

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { listAll } from '../../../src/kube/list.ts'
-import type { KubeObject } from '../../../src/kube/objects.ts'
+import { type KubeObject, listAll } from '../../../src/kube/objects.ts'
 import { type Reflector, type ReflectorFact, startReflector } from '../../../src/kube/reflector.ts'
 import { createSeededRandom } from '../virtual-clock.ts'
 import type { Fault } from './faults.ts'

@@ -5,7 +5,7 @@
  */
 import { readSlot } from '../../../src/lease/slot.ts'
 import { apiGroup } from '../../../src/schemas/api.ts'
-import { isEqual } from '../../../src/schemas/equal.ts'
+import { isEqual } from '../../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { isCordoned } from '../cluster/node-availability.ts'
 import type { AuditedRequest } from './audit.ts'

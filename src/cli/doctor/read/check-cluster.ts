@@ -1,4 +1,5 @@
 /** All checks of a cluster or of a node, and what they read of the API. */
+import { getIfExists, type KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { sleep } from '../../../schemas/clock.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
@@ -19,8 +20,6 @@ import type {
 } from '../cluster-facts.ts'
 import { apiGroup, skyhookTypeMeta } from '../../../schemas/api.ts'
 import generated from '../../validate/generated/definitions.json' with { type: 'json' }
-import { getIfExists } from '../../../kube/get.ts'
-import type { KubeObject } from '../../../kube/objects.ts'
 import { censusLeaseName } from '../../../lease/names.ts'
 import { leasesPathOf } from '../../../lease/slot-reads.ts'
 import type { Lease } from '../../../lease/slot.ts'

@@ -1,5 +1,6 @@
 /** Asks the API server what the agents may do. */
 import { ApiError } from '../../../kube/errors.ts'
+import { getIfExists } from '../../../kube/objects.ts'
 import type { KubeTransport, KubeRequestOptions, Method } from '../../../kube/transport.ts'
 import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
 import {
@@ -12,7 +13,6 @@ import {
   type ClusterRequest,
 } from '../cluster-facts.ts'
 import { agentPermissions, namespaceOf } from '../permissions.ts'
-import { getIfExists } from '../../../kube/get.ts'
 import { leasesPathOf } from '../../../lease/slot-reads.ts'
 import type { Lease, Slot } from '../../../lease/slot.ts'
 import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../../schemas/api.ts'

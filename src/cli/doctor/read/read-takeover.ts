@@ -1,5 +1,5 @@
 /** Reads what a takeover from the Skyhook operator, or from NodeWright, depends on. */
-import type { KubeObject } from '../../../kube/objects.ts'
+import { getIfExists, type KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup, skyhooksPath } from '../../../schemas/api.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
@@ -32,7 +32,6 @@ import type {
   OperatorWebhook,
 } from '../takeover/facts.ts'
 import type { Check } from '../finding.ts'
-import { getIfExists } from '../../../kube/get.ts'
 import { known, type Known } from '../../../stages/model/snapshot.ts'
 import { mapped, readable } from '../../fleet-view/readable.ts'
 import { type ConfigMapObject, settingsOf } from '../../fleet-view/settings.ts'

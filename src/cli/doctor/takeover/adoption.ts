@@ -4,6 +4,7 @@
  */
 import { cordonKey } from '../../../schemas/annotations.ts'
 import type { PackageRecord } from '../../../schemas/journal.ts'
+import { ownValue } from '../../../schemas/json.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { ignoresNodeWright, nodeWrightKeysOf } from '../../../schemas/nodewright.ts'
 import { type Published, publishedOf } from '../../../schemas/published.ts'
@@ -12,7 +13,6 @@ import { completionHash } from '../../../stages/model/package-inputs.ts'
 import { dueOf } from '../../../stages/package/next-stage.ts'
 import { adoptEntries, continuationOf } from '../../../stages/skyhook/adoption.ts'
 import type { OperatorSkyhook, PackageConfigMap } from './facts.ts'
-import { ownValue } from '../../../schemas/own-value.ts'
 
 /** A package of one node, as `name version`, with the stage that the operator was in. */
 export type RepeatedPackage = { readonly package: string; readonly stage: string }

@@ -32,8 +32,7 @@ import {
   type SkyhookRecord,
   type StepAttempt,
 } from '../../../schemas/journal.ts'
-import { messageOf } from '../../../schemas/json.ts'
-import { ownValue } from '../../../schemas/own-value.ts'
+import { messageOf, ownValue } from '../../../schemas/json.ts'
 import {
   checkOf,
   isCheck,

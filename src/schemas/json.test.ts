@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isEqual } from './equal.ts'
+import { isEqual, ownValue } from './json.ts'
 
 const journal = { v: 1, skyhooks: { a: { packages: ['x', { rev: 2 }], none: null } } }
 
@@ -28,4 +28,10 @@ test('a field that is undefined is not one that is absent', () => {
   expect(isEqual({ a: undefined }, {})).toBe(false)
   expect(isEqual({ a: undefined, b: 1 }, { b: 1, c: undefined })).toBe(false)
   expect(isEqual({ a: undefined }, { a: undefined })).toBe(true)
+})
+
+test('ownValue finds what the object has itself, and nothing that it inherits', () => {
+  expect(ownValue({ constructor: 'x' }, 'constructor')).toBe('x')
+  expect(ownValue({ a: 'x' }, 'constructor')).toBeUndefined()
+  expect(ownValue(undefined, 'a')).toBeUndefined()
 })
