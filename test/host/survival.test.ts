@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { busDriver } from '../../src/host/dbus/subscriptions.ts'
-import { readBootId } from '../../src/host/identity.ts'
+import { readBootId } from '../../src/host/preflight/gather.ts'
 import { listInhibitors, reboot } from '../../src/host/systemd/reboot.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'
 import { forgetStepUnit } from '../../src/host/step/start.ts'

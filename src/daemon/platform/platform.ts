@@ -1,5 +1,5 @@
+import { hostSockets } from '../../host/dbus/connection.ts'
 import { type BusConnection, createBusConnection } from '../../host/dbus/reconnecting.ts'
-import { hostSockets } from '../../host/dbus/sockets.ts'
 import { failpoint } from '../../host/fs/failpoint.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { sweepPluginFiles } from '../../host/kubelet/run-plugin.ts'

@@ -1,10 +1,15 @@
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { readBootId } from '../../host/identity.ts'
-import { holderOfPort } from '../../host/port-holder.ts'
 import { type TakenPort, whyNoReboot } from '../../host/preflight/facts.ts'
 import { hostReport, preflight, whyUnfit } from '../../host/preflight/findings.ts'
-import { type PreflightFolders, readBusFacts, readContainer, readHostFacts } from '../../host/preflight/gather.ts'
+import {
+  holderOfPort,
+  type PreflightFolders,
+  readBootId,
+  readBusFacts,
+  readContainer,
+  readHostFacts,
+} from '../../host/preflight/gather.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'

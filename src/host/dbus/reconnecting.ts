@@ -1,10 +1,9 @@
 /** A connection to the system bus that reconnects by itself and renews the subscriptions made on it. */
 import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
+import { type BusSockets, connectSystemBus, type SystemBus } from './connection.ts'
 import { NotConnectedError } from './errors.ts'
-import { connectSystemBus, type SystemBus } from './connection.ts'
 import type { BusSignal, SignalMatch } from './messages.ts'
-import type { BusSockets } from './sockets.ts'
 
 export type BusState = { readonly state: 'connected' } | { readonly state: 'disconnected'; readonly why: string }
 

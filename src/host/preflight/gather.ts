@@ -1,5 +1,5 @@
 /**
- * Inspects the host for the preflight: reads a few small files, and creates and removes one empty file in each folder.
+ * Inspects the host: reads a few small files, and for the preflight creates and removes one empty file in each folder.
  */
 import type { Variant } from 'dbus-next/lib/variant.js'
 import type { BusConnection } from '../dbus/reconnecting.ts'
@@ -123,4 +123,47 @@ async function missingOf(root: HostRoot, programs: readonly string[]): Promise<r
     ),
   )
   return programs.filter((_, index) => found[index] === false)
+}
+
+/**
+ * Id of the host's current boot. Read through the host's root: where hosts are containers themselves, a container's own
+ * /proc may show the id of another machine.
+ */
+export async function readBootId(root: HostRoot): Promise<string> {
+  const bootId = (await root.readFile('/proc/sys/kernel/random/boot_id')).toString().trim()
+  if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(bootId))
+    throw new Error(`the host's boot id reads ${JSON.stringify(bootId)}`)
+  return bootId
+}
+
+/** Of the agent's network, which is the host's. */
+const tables = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
+
+/**
+ * The user whose program listens on the port, such as `app (uid 1001)`; undefined if it is in no table. Only a process
+ * with CAP_SYS_PTRACE may see which process it is.
+ */
+export async function holderOfPort(root: Pick<HostRoot, 'readText'>, port: number): Promise<string | undefined> {
+  const text = async (path: string): Promise<string> => (await root.readText(path).catch(() => undefined)) ?? ''
+  const uids = await Promise.all(tables.map(async (path) => listenerUid(await text(path), port)))
+  const uid = uids.find((one) => one !== undefined)
+  if (uid === undefined) return undefined
+  const name = userName(await text('/etc/passwd'), uid)
+  return name === undefined ? `uid ${uid}` : `${name} (uid ${uid})`
+}
+
+/** Of a table such as `/proc/net/tcp`: the uid of the socket that listens on the port. */
+export function listenerUid(table: string, port: number): number | undefined {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  for (const line of table.split('\n')) {
+    const [, local, , state, , , , uid] = line.trim().split(/\s+/)
+    if (state === listening && local?.endsWith(suffix) && uid !== undefined) return Number(uid)
+  }
+  return undefined
+}
+const listening = '0A'
+
+function userName(passwd: string, uid: number): string | undefined {
+  const line = passwd.split('\n').find((entry) => entry.split(':')[2] === String(uid))
+  return /^[\w.-]{1,32}(?=:)/.exec(line ?? '')?.[0]
 }

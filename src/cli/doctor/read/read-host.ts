@@ -1,6 +1,6 @@
 /** Reads the facts of the host that doctor runs on. Nothing is written. */
+import { hostSockets } from '../../../host/dbus/connection.ts'
 import { createBusConnection } from '../../../host/dbus/reconnecting.ts'
-import { hostSockets } from '../../../host/dbus/sockets.ts'
 import { createLocalRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { type PreflightFolders, readBusFacts, readHostFacts } from '../../../host/preflight/gather.ts'
 import { disputedPaths, readRootDirRecords } from '../../../packages/install/root-dir-record.ts'

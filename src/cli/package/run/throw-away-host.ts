@@ -1,7 +1,7 @@
 /** A host for one run: a base below, a folder for what changes above, systemd-nspawn around. It reboots and crashes. */
 import type { Variant } from 'dbus-next/lib/variant.js'
+import { hostSockets } from '../../../host/dbus/connection.ts'
 import { type BusConnection, createBusConnection } from '../../../host/dbus/reconnecting.ts'
-import { hostSockets } from '../../../host/dbus/sockets.ts'
 import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { createUnits, type Units } from '../../../host/systemd/units.ts'
 import { type Clock, type Random, sleep } from '../../../schemas/clock.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chooseSocket, hostSockets } from './sockets.ts'
+import { chooseSocket, hostSockets } from './connection.ts'
 
 const sockets = hostSockets('/host')
 
