@@ -1,14 +1,14 @@
-/** Which pods keep the node from being drained, and why. */
+/** Which pods keep the node from being drained, and why: budgets that protect them, among others. */
 import { type AdmissionRefusal, readBlockedDrain } from '../../kube/evict.ts'
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, LabelSelector } from '../../schemas/kubernetes.ts'
+import { selects } from '../../schemas/selectors.ts'
+import { named } from '../../schemas/wording.ts'
 import { hasMark, readCameBack } from '../../stages/drain/drain.ts'
 import { groupPods } from '../../stages/drain/pods.ts'
-import type { SkyhookView, StageSettings } from '../../stages/model/snapshot.ts'
 import { isReadyPod, type Pod } from '../../stages/model/pods.ts'
+import type { Eviction, SkyhookView, StageSettings } from '../../stages/model/snapshot.ts'
 import type { DisruptionBudget } from '../fleet-view/node-detail.ts'
-import { budgetsOf, isBare } from './drain-view.ts'
 import type { Finding, ObjectName } from './finding.ts'
-import { named } from '../../schemas/wording.ts'
 
 const maxNames = 5
 
@@ -183,3 +183,43 @@ const objectOf = ({ metadata }: Pod): ObjectName => ({
 const getPod = ({ metadata }: Pod): string => `kubectl -n ${metadata.namespace} get pod ${metadata.name} -o wide`
 
 const namedPods = (pods: readonly Pod[]): string => named(pods.map(nameOf).toSorted(), maxNames)
+
+/** Budgets that select the pod. */
+export const budgetsOf = (pod: Pod, budgets: readonly DisruptionBudget[]): readonly DisruptionBudget[] =>
+  budgets.filter(
+    ({ namespace, selector }) =>
+      namespace === pod.metadata.namespace && isSelecting(selector) && selects(selector, pod.metadata.labels ?? {}),
+  )
+
+/** A budget without a selector selects nothing; an empty one selects all pods of its namespace. */
+const isSelecting = (selector: LabelSelector | undefined): boolean => selector !== undefined
+
+/** The expected answer of the Eviction API, from the current budgets; no request is sent. */
+export function expectedEvictions(
+  pods: readonly Pod[],
+  budgets: readonly DisruptionBudget[],
+  nowMs: number,
+): ReadonlyMap<string, Eviction> {
+  return new Map(
+    pods.flatMap((pod) => {
+      if (pod.metadata.deletionTimestamp !== undefined) return []
+      const message = refusalOf(budgetsOf(pod, budgets))
+      if (message === undefined) return []
+      return [[pod.metadata.uid, { state: 'blocked', message, sinceMs: nowMs, retryAtMs: nowMs + 1 }] as const]
+    }),
+  )
+}
+
+function refusalOf(guards: readonly DisruptionBudget[]): string | undefined {
+  if (guards.length > 1) return `more than one PodDisruptionBudget selects it: ${guards.map(budgetNameOf).join(', ')}`
+  const exhausted = guards.find(({ disruptionsAllowed }) => disruptionsAllowed <= 0)
+  return (
+    exhausted && `PodDisruptionBudget ${budgetNameOf(exhausted)} allows ${exhausted.disruptionsAllowed} disruptions`
+  )
+}
+
+const budgetNameOf = ({ namespace, name }: DisruptionBudget): string => `${namespace}/${name}`
+
+/** No controller replaces it. */
+export const isBare = ({ metadata }: Pod): boolean =>
+  metadata.ownerReferences?.some(({ controller }) => controller === true) !== true

@@ -25,8 +25,7 @@ import { compareVersions } from '../../stages/package/next-stage.ts'
 import type { Evidence } from './evidence.ts'
 import { incompleteIn } from './incomplete-packages.ts'
 import { failedInterrupt, failedPackage, isStage, nextTriesOf } from './published-failure.ts'
-import { guessOf } from './published-guess.ts'
-import { trustIn } from './published-trust.ts'
+import { guessOf, trustIn } from './published-trust.ts'
 
 export type PublishedRecord = {
   /** Undefined: nothing was ever done for this Skyhook here. */

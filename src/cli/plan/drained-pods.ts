@@ -1,7 +1,7 @@
 /** Pods that would leave with a drain, and what would hold them up. Pure. */
 import { type DrainRules, groupPods } from '../../stages/drain/pods.ts'
 import type { Pod } from '../../stages/model/pods.ts'
-import { budgetsOf, isBare } from '../explain/drain-view.ts'
+import { budgetsOf, isBare } from '../explain/drain-finding.ts'
 import type { DisruptionBudget } from '../fleet-view/node-detail.ts'
 
 export type DrainedPods = {
