@@ -1,12 +1,11 @@
 /** Formats the plan of a file for people and for programs. Pure. */
+import { named } from '../../schemas/wording.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
 import { envelope } from '../output/print.ts'
-import { planItem } from '../plan/plan-document.ts'
-import { planText } from '../plan/plan-text.ts'
-import { markdown, terminal, type TextForm } from '../plan/text-form.ts'
-import { closedNodes, wouldDisrupt } from '../plan/skyhook-plan.ts'
+import { markdown, planText, type TextForm, terminal } from '../plan/plan-text.ts'
+import { closedNodes, type PlanGroup, type SkyhookPlan, wouldDisrupt } from '../plan/skyhook-plan.ts'
 import type { FilePlan } from './plan-file.ts'
 import type { RehearsedWrite } from './rehearsed-write.ts'
-import { named } from '../../schemas/wording.ts'
 
 const maxOthers = 6
 
@@ -71,3 +70,61 @@ export const filePlanDocument = ({ writes, plans, others, isRefused, disrupts }:
   objects: writes.map(({ kind, name, change, fields, admission }) => ({ kind, name, change, fields, admission })),
   unplanned: others,
 })
+
+function planItem(plan: SkyhookPlan, skyhookWouldDisrupt: boolean | undefined): object {
+  const { skyhook, compartments, groups, duration, doubtful, warnings } = plan
+  return {
+    skyhook,
+    disrupts: skyhookWouldDisrupt ?? null,
+    compartments: compartments.map(({ compartment, isJoining, nodes, limit, source, batches }) => ({
+      name: compartment,
+      ...(isJoining && { joining: true }),
+      nodes: nodes.length,
+      limit: limit ?? null,
+      source,
+      ...(batches && { batches }),
+    })),
+    duration: durationItem(duration),
+    groups: groups.known ? groups.value.map((group, index) => groupItem(group, plan.pods.get(index))) : null,
+    ...(groups.known ? {} : { unknown: groups.why }),
+    doubtfulNodes: doubtful,
+    warnings,
+  }
+}
+
+function durationItem(duration: SkyhookPlan['duration']): object {
+  if (duration.state !== 'estimated') return duration
+  const { p50Ms, p95Ms, history } = duration
+  const seconds = (ms: number): number => Math.round(ms / 1_000)
+  return {
+    state: 'estimated',
+    p50Seconds: seconds(p50Ms),
+    p95Seconds: seconds(p95Ms),
+    history: {
+      rollouts: history.rollouts,
+      nodes: history.nodes,
+      slotP50Seconds: seconds(history.p50Ms),
+      slotP95Seconds: seconds(history.p95Ms),
+    },
+  }
+}
+
+function groupItem(group: PlanGroup, pods: Known<object> | undefined): object {
+  const { nodes, compartment, isJoining, mayStart, selection, isDisruptive, isDueAnyway } = group
+  const { steps, stepsIfAsked, causes, obstacle, agent } = group
+  return {
+    nodes,
+    compartment,
+    ...(isJoining && { joining: true }),
+    selection,
+    mayStart,
+    disrupts: isDisruptive,
+    dueAnyway: isDueAnyway,
+    steps,
+    ...(stepsIfAsked && { stepsIfAsked }),
+    interruptCauses: causes.map(({ isConditional, ...cause }) => ({ ...cause, conditional: isConditional })),
+    ...(pods && { pods: pods.known ? pods.value : { unknown: pods.why } }),
+    ...(obstacle && { obstacle: { reason: obstacle.reason, message: obstacle.message } }),
+    ...(agent !== undefined && { agent }),
+  }
+}

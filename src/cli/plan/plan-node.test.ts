@@ -7,10 +7,9 @@ import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/collections.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { known } from '../../stages/model/snapshot.ts'
-import { planGroups } from './plan-groups.ts'
 import { type NodePlan, planNode } from './plan-node.ts'
-import { planText } from './plan-text.ts'
-import { terminal } from './text-form.ts'
+import { planText, terminal } from './plan-text.ts'
+import { planGroups } from './skyhook-plan.ts'
 
 /** What an apply of the spec would do on the node; `undefined` deletes nothing: the Skyhook is new. */
 async function planOf(scene: FleetScene, nodeName: string, spec: SkyhookSpec, name = 's'): Promise<NodePlan> {

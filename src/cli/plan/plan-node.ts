@@ -1,19 +1,20 @@
-/** What an edit would do on one node. Pure. */
+/** What an edit would do on one node, and which parts of the spec ask for its interrupts. Pure. */
+import { labelKeys } from '../../lease/names.ts'
+import type { Slot } from '../../lease/slot.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import { isEqual, ownValue } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import type { Slot } from '../../lease/slot.ts'
-import { labelKeys } from '../../lease/names.ts'
 import { selects } from '../../schemas/selectors.ts'
-import type { Skyhook } from '../../schemas/skyhook.ts'
+import type { Interrupt, PackageSpec, Skyhook } from '../../schemas/skyhook.ts'
 import { hasMark } from '../../stages/drain/drain.ts'
+import { matchesGlob } from '../../stages/interrupt/merge.ts'
+import { changedKeys } from '../../stages/model/package-inputs.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { agentFinding } from '../explain/agent-finding.ts'
 import { nodeView } from '../explain/node-snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
-import { type InterruptCause, interruptCauses } from './interrupt-causes.ts'
 import { type Rehearsal, type RehearsedStep, rehearse } from './rehearsal.ts'
 
 /** One Skyhook, before and after. Without `before` the edit creates it, without `after` it is gone at once. */
@@ -118,3 +119,36 @@ const hasConditional = (skyhooks: readonly Skyhook[], { skyhooks: records }: Jou
   ].some(({ interrupt, configInterrupts = {} }) =>
     [interrupt, ...Object.values(configInterrupts)].some((one) => one?.when === 'required'),
   )
+
+export type InterruptCause = {
+  readonly package: string
+  readonly type: Interrupt['type']
+  /** The field of the spec, such as `packages.tuning.configInterrupts["*.conf"]`. */
+  readonly field: string
+  /** The key of configMap that it matches; absent for the package's own interrupt. */
+  readonly key?: string
+  /** Only if the package says that it needs it. */
+  readonly isConditional: boolean
+}
+
+/** What may ask for an interrupt when a package goes from one spec to the other; `before` undefined: it is new. */
+function interruptCauses(name: string, before: PackageSpec | undefined, after: PackageSpec): readonly InterruptCause[] {
+  const causeOf = ({ type, when }: Interrupt, field: string, key?: string): InterruptCause => ({
+    package: name,
+    type,
+    field: `packages.${name}.${field}`,
+    ...(key !== undefined && { key }),
+    isConditional: when === 'required',
+  })
+  const isInstalled = before === undefined || before.version !== after.version
+  const own = after.interrupt ? [causeOf(after.interrupt, 'interrupt')] : []
+  if (isInstalled) return own
+  const keys = changedKeys(before.configMap ?? {}, after.configMap ?? {})
+  const patterns = Object.entries({ ...before.configInterrupts, ...after.configInterrupts })
+  const keyed = keys.flatMap((key) =>
+    patterns.flatMap(([pattern, interrupt]) =>
+      matchesGlob(pattern, key) ? [causeOf(interrupt, `configInterrupts[${JSON.stringify(pattern)}]`, key)] : [],
+    ),
+  )
+  return [...keyed, ...own.filter(({ isConditional }) => isConditional)]
+}

@@ -9,9 +9,8 @@ import { readNodeEvents } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/collections.ts'
 import { valueOr } from '../fleet-view/readable.ts'
-import { likenessOf } from './likeness.ts'
 import { planNode } from './plan-node.ts'
-import { nodePlanner } from './plan-nodes.ts'
+import { likenessOf, nodePlanner } from './plan-nodes.ts'
 
 const unread = unknown('not read')
 

@@ -1,14 +1,13 @@
 /** The plan of one Skyhook as text for a terminal, or as Markdown for a pull request. Pure. */
+import { shownLine, shownLines } from '../../schemas/plain-text.ts'
+import { counted, named, someOf } from '../../schemas/wording.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../output/durations.ts'
 import type { CompartmentPlan } from './at-once.ts'
 import type { DrainedPods, GuardingBudget } from './drained-pods.ts'
-import type { InterruptCause } from './interrupt-causes.ts'
-import type { PlanGroup } from './plan-groups.ts'
+import type { InterruptCause } from './plan-node.ts'
 import type { RehearsedInterrupt, RehearsedStep } from './rehearsal.ts'
-import type { Duration, SkyhookPlan } from './skyhook-plan.ts'
-import type { TextForm } from './text-form.ts'
-import { counted, named, someOf } from '../../schemas/wording.ts'
+import type { Duration, PlanGroup, SkyhookPlan } from './skyhook-plan.ts'
 
 const maxPodNames = 10
 const maxNodeNames = 6
@@ -177,4 +176,38 @@ function durationLines(duration: Duration): readonly string[] {
       return [`about ${text}, drains and steps as then`]
     }
   }
+}
+
+export type TextForm = {
+  heading(text: string): string
+  /** Facts about the whole. */
+  list(lines: readonly string[]): string
+  /** Nodes with the same plan, and what happens there in order. A line that starts with blanks continues the last one. */
+  group(title: string, lines: readonly string[]): string
+}
+
+export const terminal: TextForm = {
+  heading: (text) => shownLines([text]),
+  list: (lines) => shownLines(lines.map((line) => `  ${line}`)),
+  group: (title, lines) => shownLines([`  ${title}`, ...lines.map((line) => `    ${line}`)]),
+}
+
+/**
+ * No text is read as markup or mentions anybody. Forges look for mentions and numbers of issues in what the Markdown
+ * has become, without its backslashes and with its entities: only something in between keeps them from being found.
+ */
+const escaped = (text: string): string =>
+  shownLine(text)
+    .replaceAll(/[\\`*_{}[\]<>#|~@&]/g, (character) => `\\${character}`)
+    .replaceAll(/[@#](?=\w)/g, (character) => `${character}<!-- -->`)
+
+export const markdown: TextForm = {
+  heading: (text) => `### ${escaped(text)}\n\n`,
+  list: (lines) => (lines.length === 0 ? '' : `${lines.map((line) => `- ${escaped(line)}\n`).join('')}\n`),
+  group(title, lines) {
+    const items = lines.map((line) =>
+      line.startsWith(' ') ? `   - ${escaped(line.trimStart())}\n` : `1. ${escaped(line)}\n`,
+    )
+    return `**${escaped(title)}**\n\n${items.length === 0 ? '' : `${items.join('')}\n`}`
+  },
 }

@@ -14,8 +14,7 @@ import type { Action } from '../../stages/model/plan.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
 import { carriedOut, interrupted, withAttempt } from './carried-out.ts'
-import { prepared } from './rehearsal-start.ts'
-import { pauseEnds } from './short-pauses.ts'
+import { pauseEnds, prepared } from './rehearsal-start.ts'
 
 export type Rehearsal = {
   /** In order. */

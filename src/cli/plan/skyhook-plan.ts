@@ -1,18 +1,20 @@
-/** What an apply or a delete of a file would do for one Skyhook. Pure. */
-import type { Lease } from '../../lease/slot.ts'
-import { slotTimeEstimate, type SlotTimeEstimate, readSlotTimes } from '../../lease/slot-times.ts'
+/** What an apply or a delete of a file would do for one Skyhook, by groups of nodes that it treats alike. Pure. */
 import { readLedger } from '../../lease/ledger.ts'
 import { ledgerName } from '../../lease/names.ts'
+import { readSlotTimes, type SlotTimeEstimate, slotTimeEstimate } from '../../lease/slot-times.ts'
+import type { Lease } from '../../lease/slot.ts'
 import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
-import { known, type Known } from '../../stages/model/snapshot.ts'
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import { groupPods, podsInTheWay } from '../../stages/drain/pods.ts'
+import type { Pod } from '../../stages/model/pods.ts'
+import { type Known, known } from '../../stages/model/snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { atOnce, type CompartmentPlan, roundsOf } from './at-once.ts'
 import type { DrainedPods } from './drained-pods.ts'
-import type { JoiningNodes } from './joining-nodes.ts'
-import { type PlanGroup, planGroups } from './plan-groups.ts'
 import { type Edit, type Fleets, holdsSlot, type NodePlan } from './plan-node.ts'
+import type { RehearsedStep } from './rehearsal.ts'
 
 export type SkyhookPlan = {
   readonly skyhook: string
@@ -129,3 +131,89 @@ export const closedNodes = ({ groups }: Pick<SkyhookPlan, 'groups'>): readonly s
         !isDueAnyway && steps.some((step) => step.do === 'taint') ? nodes : [],
       )
     : []
+
+export type PlanGroup = Pick<
+  NodePlan,
+  'steps' | 'stepsIfAsked' | 'causes' | 'obstacle' | 'selection' | 'isDueAnyway' | 'agent'
+> & {
+  readonly nodes: readonly string[]
+  readonly compartment: string
+  /** They join the cluster: they are counted apart. */
+  readonly isJoining: boolean
+  /** The budget lets some node start, or these are at work already. */
+  readonly mayStart: boolean
+  /** Workloads on these nodes would notice: they are drained or interrupted, and not without the edit. */
+  readonly isDisruptive: boolean
+}
+
+/** The compartment of a node, and whether the budget lets any of its nodes start. */
+type Placement = (node: string) => Pick<PlanGroup, 'compartment' | 'isJoining' | 'mayStart'>
+
+/** Nodes that are disrupted come first, those on which nothing happens last; then the larger group. */
+export function planGroups(plans: readonly NodePlan[], placementOf: Placement): readonly PlanGroup[] {
+  const groups = [...Map.groupBy(plans, (plan) => keyOf(plan, placementOf)).values()].flatMap(
+    (members): PlanGroup[] => {
+      const [first] = members
+      if (first === undefined) return []
+      const { steps, stepsIfAsked, causes, obstacle, selection, isDueAnyway, agent } = first
+      const { compartment, isJoining, mayStart } = placementOf(first.node)
+      const isDisruptive = !isDueAnyway && mayStart && steps.some(disrupts)
+      const nodes = members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1))
+      return [
+        {
+          nodes,
+          compartment,
+          isJoining,
+          mayStart,
+          steps,
+          stepsIfAsked,
+          causes,
+          obstacle,
+          selection,
+          isDueAnyway,
+          agent,
+          isDisruptive,
+        },
+      ]
+    },
+  )
+  return groups.toSorted((a, b) => rankOf(a) - rankOf(b) || b.nodes.length - a.nodes.length)
+}
+
+function keyOf(
+  { steps, stepsIfAsked, causes, obstacle, selection, isDueAnyway, agent, node }: NodePlan,
+  placement: Placement,
+): string {
+  const hasAgent = agent === undefined
+  return JSON.stringify([
+    steps,
+    stepsIfAsked,
+    causes,
+    obstacle?.reason,
+    selection,
+    isDueAnyway,
+    hasAgent,
+    placement(node),
+  ])
+}
+
+const rankOf = ({ isDisruptive, steps }: PlanGroup): number => (isDisruptive ? 0 : steps.length > 0 ? 1 : 2)
+
+const disrupts = (step: RehearsedStep): boolean =>
+  step.do === 'drain' || (step.do === 'interrupt' && step.type !== 'noop')
+
+/** Names of nodes that are closed for pods, and have none that must leave. `possible`: their pods may not be read. */
+type JoiningNodes = { readonly certain: ReadonlySet<string>; readonly possible: ReadonlySet<string> }
+
+/** `pods`: of all nodes that are closed. `skipNamespaces`: of the agents, whose pods are never drained. */
+export function joiningNodes(
+  plans: readonly NodePlan[],
+  rules: Pick<SkyhookSpec, 'podNonInterruptLabels' | 'drain'>,
+  pods: Known<readonly Pod[]>,
+  skipNamespaces: readonly string[],
+): JoiningNodes {
+  const closed = new Set(plans.flatMap(({ isJoining, node }) => (isJoining ? [node] : [])))
+  if (!pods.known) return { certain: new Set(), possible: closed }
+  const inTheWay = podsInTheWay(groupPods(pods.value, rules, { skipNamespaces }))
+  return { certain: closed.difference(new Set(inTheWay.map(({ spec }) => spec?.nodeName ?? ''))), possible: new Set() }
+}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { emptyJournal, type PackageRecord, type RetryingPackage } from '../../schemas/journal.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
-import { pauseEnds, withShortPauses } from './short-pauses.ts'
+import { pauseEnds, withShortPauses } from './rehearsal-start.ts'
 
 const failure = { reason: 'StepFailed', message: 'failed' } as const
 const attempt = { number: 4, startedAtMs: 0, steps: [], inputs: '' }

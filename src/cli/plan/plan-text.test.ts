@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
-import { markdown, terminal } from './text-form.ts'
+import { markdown, terminal } from './plan-text.ts'
 
 test.each([
   [

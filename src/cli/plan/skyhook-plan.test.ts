@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Pod } from '../../stages/model/pods.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
-import { joiningNodes } from './joining-nodes.ts'
 import type { NodePlan } from './plan-node.ts'
+import { joiningNodes } from './skyhook-plan.ts'
 
 const plans = [
   ['n1', true],
