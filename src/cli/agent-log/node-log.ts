@@ -8,6 +8,7 @@ import { valueOr, readable } from '../fleet-view/readable.ts'
 import { logRootIn } from '../fleet-view/settings.ts'
 import { notFoundError, exitCodes } from '../framework/command-error.ts'
 import type { Context } from '../framework/command.ts'
+import { listNodes } from '../objects/read.ts'
 import {
   agentPods,
   selectNodes,
@@ -23,7 +24,6 @@ import { publishedOf } from '../../schemas/published.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { counted } from '../../schemas/wording.ts'
-import { listNodes } from '../objects/nodes.ts'
 
 export type OpenedLogs = {
   readonly ports: LogPorts

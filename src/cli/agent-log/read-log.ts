@@ -6,7 +6,7 @@ import { type Clock, sleep, startWatchdog } from '../../schemas/clock.ts'
 import { podsPathIn, fleetCollections, listCollection } from '../fleet-view/collections.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { agentContainer } from '../fleet-view/project.ts'
-import { matchNames, unmatchedPatterns } from '../objects/nodes.ts'
+import { matchNames, unmatchedPatterns } from '../objects/read.ts'
 
 /** A dead connection is as silent as an idle agent: after this time a new one is opened. */
 const silenceMs = 120_000

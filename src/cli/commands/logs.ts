@@ -25,7 +25,7 @@ import {
   type PastStep,
   pastSteps,
 } from '../agent-log/step-texts.ts'
-import { getSkyhook } from '../objects/skyhooks.ts'
+import { getSkyhook } from '../objects/read.ts'
 import { envelope, print, type Column } from '../output/print.ts'
 import type { StepOfLine, StepLine } from '../../schemas/step-log.ts'
 import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'

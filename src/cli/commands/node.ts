@@ -2,17 +2,17 @@
 import { defineCommand, type Command, type Context } from '../framework/command.ts'
 import { exitCodes, notFoundError, type ExitCode } from '../framework/command-error.ts'
 import {
+  getSkyhook,
   listNodes,
+  matchNames,
+  type NodeMetadata,
+  nodePath,
+  type PublishedPackage,
   publishedPackages,
   skyhooksOn,
   summarize,
-  type PublishedPackage,
-  matchNames,
-  nodePath,
   unmatchedPatterns,
-  type NodeMetadata,
-} from '../objects/nodes.ts'
-import { getSkyhook } from '../objects/skyhooks.ts'
+} from '../objects/read.ts'
 import { print } from '../output/print.ts'
 import { cordonKey, ignoreLabel, keepCordonedKey, nodeStateKey } from '../../schemas/annotations.ts'
 import { applyChanges, changeFormats, type Edit, type Editable } from '../objects/edit.ts'

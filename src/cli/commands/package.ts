@@ -2,10 +2,16 @@
 import { ownValue } from '../../schemas/json.ts'
 import { defineCommand, type Context } from '../framework/command.ts'
 import { exitCodes, usageError } from '../framework/command-error.ts'
+import {
+  getSkyhook,
+  listNodes,
+  type NodeMetadata,
+  noPackage,
+  type PublishedPackage,
+  publishedPackages,
+} from '../objects/read.ts'
 import { registryFlags } from '../registry/flags.ts'
 import { changeFormats, editPackages } from '../objects/edit.ts'
-import { listNodes, publishedPackages, type NodeMetadata, type PublishedPackage } from '../objects/nodes.ts'
-import { getSkyhook, noPackage } from '../objects/skyhooks.ts'
 import { print } from '../output/print.ts'
 import { changeNodes, selectNodes } from './node.ts'
 import { counted } from '../../schemas/wording.ts'

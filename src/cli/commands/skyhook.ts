@@ -18,13 +18,23 @@ import {
   editPackages,
   isPackage,
 } from '../objects/edit.ts'
-import { listSkyhookNames, noSkyhook, skyhookPath, getSkyhook, noPackage } from '../objects/skyhooks.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { isNotFound } from '../../kube/errors.ts'
-import { listNodes, nodePath, type NodeMetadata, publishedPackages, skyhooksOn } from '../objects/nodes.ts'
 import { counted } from '../../schemas/wording.ts'
 import { skyhookConditions } from '../../schemas/catalogue/conditions.ts'
 import { listAgentDaemonSets } from '../connection/connection.ts'
+import {
+  getSkyhook,
+  listNodes,
+  listSkyhookNames,
+  type NodeMetadata,
+  nodePath,
+  noPackage,
+  noSkyhook,
+  publishedPackages,
+  skyhookPath,
+  skyhooksOn,
+} from '../objects/read.ts'
 
 type Switch = {
   readonly name: 'pause' | 'resume' | 'disable' | 'enable'

@@ -10,7 +10,7 @@ import { readNodeDetail, readSkyhookEvents, type NodeEvent } from '../fleet-view
 import { slimNode } from '../fleet-view/project.ts'
 import { mapped, UnreadError, valueOr } from '../fleet-view/readable.ts'
 import { notFoundError, refusedError } from '../framework/command-error.ts'
-import { nodePath, publishedPackages } from '../objects/nodes.ts'
+import { nodePath, publishedPackages } from '../objects/read.ts'
 import type { NodeRow } from '../status/node-report.ts'
 import type { NodeAction, NodeAnswer, NodeOfSkyhook, EventRow, PanelEvents } from './page-data.ts'
 

@@ -12,7 +12,7 @@ import { messageOf, isObject, parseObject } from '../../schemas/json.ts'
 import { describeError, exitCodeOf, exitCodes, type ExitCode } from '../framework/command-error.ts'
 import { print } from '../output/print.ts'
 import { nodeStateKey } from '../../schemas/annotations.ts'
-import { type PublishedPackage, publishedPackages } from './nodes.ts'
+import { type PublishedPackage, publishedPackages } from './read.ts'
 
 export type Editable = {
   readonly metadata: ObjectMeta

@@ -13,8 +13,8 @@ import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { readFleet } from '../fleet-view/collections.ts'
 import { fleetStatus, paceOf, type SkyhookStatus } from './fleet-status.ts'
 import { createNodeReader } from './node-report.ts'
-import { readCompletions } from './read-completions.ts'
 import { wrapText } from '../output/wrap.ts'
+import { readCompletions } from './read-rollouts.ts'
 import { statusLine, statusText } from './status-text.ts'
 
 async function statusIn({ transport, simulation }: FleetScene, name = 's'): Promise<SkyhookStatus> {

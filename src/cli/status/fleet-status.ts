@@ -13,8 +13,15 @@ import { mapped } from '../fleet-view/readable.ts'
 import { knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf, finishedWork } from '../fleet-view/skyhook-view.ts'
 import { compared, type FinishedWork, type RunningStep } from '../output/rollout-texts.ts'
-import { type ClosedNodes, closedNodes } from './closed-nodes.ts'
-import { type AgentStates, agentStates, type NodeFact, nodeFacts, reasonOf } from './node-facts.ts'
+import {
+  type AgentStates,
+  agentStates,
+  type ClosedNodes,
+  closedNodes,
+  type NodeFact,
+  nodeFacts,
+  reasonOf,
+} from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
 import { type PackageVersions, packageVersions } from './package-versions.ts'
 

@@ -1,15 +1,19 @@
-/** The state of each node that a Skyhook selects, as the census counts it. Pure. */
+/**
+ * The state of each node that a Skyhook selects, as the census counts it, and what closes nodes for pods while nothing
+ * is at work there. Pure.
+ */
+import type { Taint } from '../../schemas/kubernetes.ts'
 import type { NodeReason } from '../../schemas/published.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
+import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/package-inputs.ts'
-import { known, type Known, type SkyhookView } from '../../stages/model/snapshot.ts'
+import { type Known, known, type SkyhookView } from '../../stages/model/snapshot.ts'
 import { type AgentState, countedStatus, idleStatus, silentAfterMs } from '../../stages/skyhook/gates.ts'
 import { slowStartMs } from '../explain/agent-finding.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
-import { type Closure, closureOf } from './closed-nodes.ts'
 import type { NodeReport, NodeRow } from './node-report.ts'
 
 /** The facts that a screen shows of a node that a Skyhook selects. */
@@ -123,4 +127,34 @@ function unknownReason(fact: NodeFact): NodeReason {
       ? `the agent has not reported anything yet${errorOf(fact)}`
       : 'the report of the node about this Skyhook cannot be read'
   return { reason: 'AgentNotReady', message, sinceMs: undefined }
+}
+
+export type Closure = 'taint' | 'cordon' | 'keep-cordoned'
+
+/** By name; `by`: what closes them. */
+export type ClosedNodes = { readonly by: Closure; readonly nodes: readonly string[] }
+
+const idleStatuses: ReadonlySet<NodeStatus> = new Set(['waiting', 'paused', 'disabled', 'blocked'])
+
+/** Undefined for a node that this Skyhook does not close, or that is at work. `status`: that of the Skyhook. */
+function closureOf(
+  { reports, cordonedBy, isHeld, taints = [] }: NodeRow,
+  { metadata, spec }: Skyhook,
+  { status, requiredTaint }: { readonly status: NodeStatus; readonly requiredTaint: Taint },
+): Closure | undefined {
+  if ([...reports.values()].some((one) => one.status === 'in_progress' || one.status === 'erroring')) return undefined
+  const isIdle = idleStatuses.has(status)
+  if (isIdle && cordonedBy.includes(metadata.name)) return 'cordon'
+  if (isIdle && spec.runtimeRequired === true && hasRequiredTaint({ spec: { taints } }, requiredTaint)) return 'taint'
+  return isHeld ? 'keep-cordoned' : undefined
+}
+
+/** In order of importance. */
+export function closedNodes(
+  nodes: readonly { readonly node: string; readonly closedBy: Closure | undefined }[],
+): readonly ClosedNodes[] {
+  return (['taint', 'cordon', 'keep-cordoned'] as const).flatMap((by) => {
+    const names = nodes.filter(({ closedBy }) => closedBy === by).map(({ node }) => node)
+    return names.length === 0 ? [] : [{ by, nodes: names.toSorted((a, b) => (a < b ? -1 : 1)) }]
+  })
 }

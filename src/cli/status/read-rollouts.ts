@@ -1,9 +1,12 @@
-/** The fleet view of a screen of rollouts. */
+/** What a screen of rollouts reads: its fleet view, and the last completions. */
+import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { selects } from '../../schemas/selectors.ts'
+import { type FleetRequest, nodesAs, readerOf, readFleet } from '../fleet-view/collections.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { readerOf, nodesAs, type FleetRequest, readFleet } from '../fleet-view/collections.ts'
+import { eventsAbout } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
+import type { Completion } from './fleet-status.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 
 /**
@@ -31,4 +34,18 @@ function needsTaints({ skyhooks, nodes }: FleetView<NodeRow>): boolean {
           selects(spec.nodeSelectors, labels) && reports.get(metadata.name)?.status !== 'complete',
       ),
   )
+}
+
+type EventObject = KubeObject & { readonly message?: string; readonly lastTimestamp?: string }
+
+/** When nodes completed, by their Events of the last hour; none where Events may not be read. */
+export async function readCompletions(transport: KubeTransport, signal?: AbortSignal): Promise<readonly Completion[]> {
+  const completed = { ...eventsAbout('Node', ',reason=SkyhookCompleted'), keep: completionOf }
+  return valueOr(await readerOf(transport, signal)(completed), [])
+}
+
+function completionOf({ message = '', lastTimestamp = '' }: EventObject): Completion | undefined {
+  const [, skyhook] = /^Skyhook (\S+) /.exec(message) ?? []
+  const atMs = Date.parse(lastTimestamp)
+  return skyhook === undefined || Number.isNaN(atMs) ? undefined : { skyhook, atMs }
 }

@@ -13,7 +13,6 @@ import {
   packageText,
 } from '../output/rollout-texts.ts'
 import { shownLine, shownLines } from '../../schemas/plain-text.ts'
-import type { ClosedNodes, Closure } from './closed-nodes.ts'
 import {
   type BudgetUse,
   type NodeCounts,
@@ -24,6 +23,7 @@ import {
   type StepGroup,
 } from './fleet-status.ts'
 import { counted, named } from '../../schemas/wording.ts'
+import type { ClosedNodes, Closure } from './node-facts.ts'
 
 const maxNames = 4
 const maxHolders = 5

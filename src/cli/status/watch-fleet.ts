@@ -1,15 +1,15 @@
 /** The fleet view of a screen, kept current by watches. */
 import { isTransient, isUnauthorized } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import { lastErrorOf, type LastError, type ReflectorState, startReflector } from '../../kube/reflector.ts'
+import { type LastError, lastErrorOf, type ReflectorState, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
-import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
-import { type Collection, fleetCollections, nodesAs, heldLeases } from '../fleet-view/collections.ts'
-import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { type Known, known, unknown } from '../../stages/model/snapshot.ts'
+import { silentAfterMs } from '../../stages/skyhook/gates.ts'
+import { type Collection, fleetCollections, heldLeases, nodesAs } from '../fleet-view/collections.ts'
+import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
 import { mapped, valueOr, whyHidden } from '../fleet-view/readable.ts'
-import { createDepartedAgents } from './departed-agents.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 
 /** Changes are drawn together: a rollout of thousands of nodes has many a second. */
@@ -128,3 +128,25 @@ const identityOf = ({ metadata: { name, uid, resourceVersion } }: KubeObject): K
   uid,
   resourceVersion,
 })
+
+/** Agents whose pods are gone, for as long as their nodes do not count as silent. Times in ms since 1970. */
+type DepartedAgents = {
+  readonly note: (agent: AgentPod, nowMs: number) => void
+  /** Represented by pods that are not Ready, at the latest since they disappeared. */
+  readonly agents: (nowMs: number) => readonly AgentPod[]
+}
+
+/** A replaced pod is gone before the next one exists. At that moment the API does not show why. */
+function createDepartedAgents(): DepartedAgents {
+  const byNode = new Map<string, AgentPod & { readonly sinceMs: number }>()
+  return {
+    note(agent, nowMs) {
+      const sinceMs = agent.isReady ? nowMs : (agent.sinceMs ?? nowMs)
+      byNode.set(agent.node, { ...agent, isReady: false, isDeleting: true, image: '', sinceMs })
+    },
+    agents(nowMs) {
+      for (const [node, { sinceMs }] of byNode) if (nowMs - sinceMs >= silentAfterMs) byNode.delete(node)
+      return [...byNode.values()]
+    },
+  }
+}

@@ -1,9 +1,13 @@
+/** Nodes and Skyhooks as commands read them. */
+import { isNotFound } from '../../kube/errors.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import { nodeStateKey, skyhooksWith } from '../../schemas/annotations.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import { publishedOf } from '../../schemas/published.ts'
-import type { KubeTransport } from '../../kube/transport.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
 import { listCollection, nodesAs, nodesPath } from '../fleet-view/collections.ts'
-import { usageError } from '../framework/command-error.ts'
+import { notFoundError, usageError } from '../framework/command-error.ts'
 
 export const nodePath = (name: string): string => `${nodesPath}/${encodeURIComponent(name)}`
 
@@ -87,4 +91,32 @@ export function summarize(packages: ReadonlyMap<string, PublishedPackage>): Pack
     return countOf('in_progress') + complete > 0 ? 'in_progress' : 'unknown'
   }
   return { status: statusOf(), complete, total, restarts: all.reduce((sum, { restarts }) => sum + restarts, 0) }
+}
+
+export const skyhookPath = (name: string): string => `${skyhooksPath}/${encodeURIComponent(name)}`
+
+/** One Skyhook. Throws "not found" with a command that lists all. */
+export async function getSkyhook(transport: KubeTransport, name: string, signal: AbortSignal): Promise<Skyhook> {
+  try {
+    return await transport.json<Skyhook>('GET', skyhookPath(name), { signal })
+  } catch (error) {
+    if (isNotFound(error)) throw noSkyhook(name)
+    throw error
+  }
+}
+
+/** The error for a Skyhook that does not exist. */
+export const noSkyhook = (name: string): Error =>
+  notFoundError(`there is no Skyhook "${name}"`, 'see kubectl get skyhooks')
+
+/** The error for a package that a Skyhook does not have. `known`: those that it has. */
+export function noPackage(name: string, skyhook: string, known: readonly string[]): Error {
+  const remedy = known.length === 0 ? 'it has no packages' : `it has: ${known.join(', ')}`
+  return notFoundError(`Skyhook "${skyhook}" has no package "${name}"`, remedy)
+}
+
+/** Names of all Skyhooks, in order. */
+export async function listSkyhookNames(transport: KubeTransport, signal: AbortSignal): Promise<readonly string[]> {
+  const names = { what: 'Skyhooks', path: skyhooksPath, keep: ({ metadata }: Skyhook) => metadata.name }
+  return (await listCollection(transport, names, signal)).toSorted()
 }
