@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { LabelSelector, Toleration } from './kubernetes.ts'
-import { isEmptySelector, selects, tolerates } from './selectors.ts'
+import { isEmptySelector, matchesGlob, selects, tolerates } from './selectors.ts'
 
 const labels = { pool: 'gpu', zone: 'a' }
 
@@ -39,3 +39,19 @@ describe('tolerates', () => {
     expect(tolerates(tolerations, taint)).toBe(expected),
   )
 })
+
+test.each([
+  ['*', 'anything.sh', true],
+  ['*', 'a/b', false],
+  ['*.sh', 'apply.sh', true],
+  ['*.sh', 'apply.conf', false],
+  ['apply.sh', 'applyxsh', false],
+  ['?.conf', 'a.conf', true],
+  ['[ab].conf', 'b.conf', true],
+  ['[^ab].conf', 'b.conf', false],
+  ['[a-c]*', 'cat', true],
+  ['\\*', '*', true],
+  ['\\*', 'x', false],
+  ['[', '[', false],
+  ['a\\', 'a', false],
+])('the pattern %s on %s matches: %s', (pattern, name, expected) => expect(matchesGlob(pattern, name)).toBe(expected))

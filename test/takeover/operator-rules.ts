@@ -5,9 +5,8 @@
 import { cordonKey, nodeStateKey, statusKey, versionKey } from '../../src/schemas/annotations.ts'
 import { isObject, parseJson } from '../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import { selects } from '../../src/schemas/selectors.ts'
+import { matchesGlob, selects } from '../../src/schemas/selectors.ts'
 import type { PackageSpec, Skyhook } from '../../src/schemas/skyhook.ts'
-import { matchesGlob } from '../../src/stages/interrupt/merge.ts'
 
 export type OperatorCluster = {
   readonly skyhooks: readonly Skyhook[]

@@ -4,9 +4,9 @@ import { packageReference, parseReference } from '../../packages/oci/reference.t
 import { milliQuantity } from '../../packages/step/quantity.ts'
 import { resourceProblem } from '../../packages/step/references.ts'
 import type { Finding } from '../../schemas/finding.ts'
+import { matchesGlob } from '../../schemas/selectors.ts'
 import type { EnvVar, Interrupt, PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { pointerSegment } from '../../schemas/validation.ts'
-import { matchesGlob } from '../../stages/interrupt/merge.ts'
 import {
   dependencyProblems,
   type SpecProblem,

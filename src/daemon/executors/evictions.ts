@@ -1,11 +1,10 @@
 import { isNotFound } from '../../kube/errors.ts'
 import { evict } from '../../kube/evict.ts'
-import { type KubeObject, metadataOnlyListAccept, type ObjectList } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import { ownerKeyOf, toleratesCordon } from '../../stages/drain/pods.ts'
 import type { Pod } from '../../stages/model/pods.ts'
-import type { EvictedOwner, Eviction, NodeCount } from '../../stages/model/snapshot.ts'
+import type { EvictedOwner, Eviction } from '../../stages/model/snapshot.ts'
 import { retain } from '../state/retain.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EvictionResult } from '../telemetry/metrics.ts'
@@ -169,33 +168,5 @@ async function deletePod(
     )
   } catch (error) {
     if (!isNotFound(error)) throw error
-  }
-}
-
-/** Determines whether this node is the only one, for `spec.drain.singleNode`. */
-export type NodeCounter = {
-  /** Requests two nodes at most. */
-  count(): Promise<NodeCount>
-  /** The last count; undefined until the first one. */
-  readonly current: () => NodeCount | undefined
-}
-
-export function createNodeCounter(
-  transport: KubeTransport,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): NodeCounter {
-  let current: NodeCount | undefined
-  return {
-    async count() {
-      const atMs = clock.steadyMs() // before the request: the answer may lack a node that joins meanwhile
-      const { items = [] } = await transport.json<ObjectList<KubeObject>>('GET', '/api/v1/nodes', {
-        query: { limit: 2 }, // two are enough
-        accept: metadataOnlyListAccept,
-        signal,
-      })
-      current = { isSingle: items.length === 1, atMs }
-      return current
-    },
-    current: () => current,
   }
 }

@@ -1,6 +1,6 @@
 import { attemptOf, type Journal, type PackageRecord } from '../../../src/schemas/journal.ts'
+import { matchesGlob } from '../../../src/schemas/selectors.ts'
 import type { EnvVar, PackageSpec } from '../../../src/schemas/skyhook.ts'
-import { matchesGlob } from '../../../src/stages/interrupt/merge.ts'
 import { pendingIfRequired } from '../../../src/stages/interrupt/pending.ts'
 import type { Plan, StartStep } from '../../../src/stages/model/plan.ts'
 import type { SkyhookView, Snapshot } from '../../../src/stages/model/snapshot.ts'

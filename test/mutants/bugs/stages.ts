@@ -110,7 +110,7 @@ export const stageBugs: readonly Mutant[] = [
     name: 'the nodes of a cluster that has grown are not counted again before the next drain',
     edits: [
       edit(
-        'daemon/executors/evictions.ts',
+        'daemon/state/fleet-size.ts',
         'const atMs = clock.steadyMs()',
         'if (current) return (current = { ...current, atMs: clock.steadyMs() })\n      const atMs = clock.steadyMs()',
       ),

@@ -1,5 +1,5 @@
 /** What differs between two looks at a host. Pure. */
-import { matchesGlob } from '../../../stages/interrupt/merge.ts'
+import { matchesGlob } from '../../../schemas/selectors.ts'
 
 export type Snapshot = {
   /** Kind, mode, owner and content of each file and folder, by path. */
