@@ -1,6 +1,7 @@
 /** Texts about a rollout that the terminal and the dashboard share. Pure, without modules of Node. */
 import { named, counted } from '../../schemas/wording.ts'
 import { durationText } from './durations.ts'
+import type { NodeStep } from '../../schemas/published.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 
 const maxVersions = 3
@@ -73,18 +74,7 @@ export function attemptsText({ attempts, nextTryMs }: Attempts, nowMs: number): 
   return `, ${counted(attempts, 'failed attempt')}${next}`
 }
 
-export type RunningStep = {
-  readonly name: string
-  readonly version: string
-  /** In the package's config.json, such as `apply-check`. */
-  readonly mode: string
-  readonly path: string
-  /** In ms since 1970. */
-  readonly sinceMs: number
-  /** Of its stage, from 1. */
-  readonly attempt: number
-  /** When the first attempt failed; absent in that. */
-  readonly failingSinceMs?: number
+export type RunningStep = NodeStep & {
   /** It takes longer than all work of any node that has finished the same. */
   readonly slowerThan?: FinishedWork
 }
