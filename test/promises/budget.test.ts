@@ -269,9 +269,9 @@ test('a host that leaves the selector half changed counts no more once its step 
 })
 
 test('a host that leaves the selector between its reboot and its last stage is not out for a restart of another Skyhook', () => {
-  const package_ = (interrupt: Interrupt) => ({ a: { version: '1.0.0', image: 'registry.test/a', interrupt } })
-  const world = sampleWorld(budget, { spec: sampleSpec({ packages: package_({ type: 'reboot' }) }) })
-  const packages = package_({ type: 'service', services: ['web'] })
+  const asking = (interrupt: Interrupt) => ({ a: { version: '1.0.0', image: 'registry.test/a', interrupt } })
+  const world = sampleWorld(budget, { spec: sampleSpec({ packages: asking({ type: 'reboot' }) }) })
+  const packages = asking({ type: 'service', services: ['web'] })
   const spec = { nodeSelectors: { matchLabels: { role: 'x' } }, packages }
   world.send('admin', 'POST', skyhooksPath, { ...skyhookTypeMeta, metadata: { name: 't' }, spec })
   world.label('n1', { role: 'x' })

@@ -14,8 +14,8 @@ export type Reconciled = { readonly journal: Journal; readonly events: readonly 
 
 /**
  * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control:
- * the companion's hash distinguishes our writes from a person's, and tells what the person edited: what was published
- * last, or what the Node showed before that. If the Node itself is another one (registered again, restored from a
+ * the companion's hash distinguishes our writes from a person's, and shows what the person edited: what was published
+ * last, or what the Node had before that. If the Node itself is another one (registered again, restored from a
  * backup), the journal wins.
  */
 export function reconcileAnnotations(journal: Journal, node: KubernetesNode): Reconciled {
