@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { fleetMetrics } from '../src/schemas/catalogue/fleet-metrics.ts'
 import { metrics } from '../src/schemas/catalogue/metrics.ts'
-import { dashboard } from './dashboard/dashboard.ts'
+import { dashboard, edits } from './dashboard/dashboard.ts'
 
 type Row = { readonly labels: Readonly<Record<string, readonly string[] | string>> }
 const rows: Readonly<Record<string, Row>> = { ...metrics, ...fleetMetrics }
@@ -16,6 +16,7 @@ const { groups } = parse(readFileSync(join(import.meta.dirname, '../chart/monito
   readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[]
 }
 const queries = [
+  [edits.name, edits.expr] as const,
   ...groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => [alert, expr] as const)),
   ...(dashboard().panels ?? []).flatMap((panel) =>
     panel.type === 'row' || !('targets' in panel)

@@ -250,6 +250,27 @@ const hosts: readonly PanelSpec[] = [
   },
 ]
 
+const generation = `skyhookd_fleet_generation{${chosen}}`
+
+/**
+ * A line where the generation has risen since the step before. While the census moves no agent has the series:
+ * `last_over_time` still knows what it was.
+ */
+export const edits = {
+  name: 'Edits of Skyhooks',
+  datasource: prometheus,
+  enable: true,
+  iconColor: 'blue',
+  titleFormat: '{{skyhook_name}}',
+  textFormat: 'The spec was edited, or the Skyhook was deleted.',
+  expr:
+    `${largest('skyhook_name', generation)} > ` +
+    largest('skyhook_name', `last_over_time(${generation}[5m] offset $__interval)`),
+}
+
+/** Older versions of Grafana read the query itself, newer ones its target. */
+const annotation = { ...edits, target: { refId: 'Anno', expr: edits.expr } }
+
 /** The dashboard as Grafana imports it. */
 export function dashboard(): Dashboard {
   let next = { firstId: 1, y: 0 }
@@ -275,6 +296,7 @@ export function dashboard(): Dashboard {
     graphTooltip: DashboardCursorSync.Crosshair,
     refresh: '1m',
     time: { from: 'now-6h', to: 'now' },
+    annotations: { list: [annotation] },
     templating: {
       list: [
         { type: 'datasource', name: 'datasource', label: 'Data source', query: 'prometheus' },

@@ -72,6 +72,12 @@ describe('the status and the nodes of a Skyhook', () => {
   })
 })
 
+test('the generation of a Skyhook has a series: each edit of the spec raises it', () => {
+  const generations = (generation: number): string[] =>
+    only(linesOf({ skyhook: skyhookWith({ metadata: { generation } }) }), 'skyhookd_fleet_generation')
+  expect([3, 4].flatMap(generations)).toEqual(['{skyhook_name="demo"} 3', '{skyhook_name="demo"} 4'])
+})
+
 describe('the packages', () => {
   const tuning = { ...of, package_name: 'tuning', package_version: '1.1.0' }
 

@@ -41,7 +41,7 @@ const legacyPolicy = 'legacy'
 /** All series of one Skyhook. */
 export function skyhookSeries({ skyhook, counts, ledger, nodes }: SeriesInput): FleetSeries {
   const { finish, add } = createSeries()
-  const { name } = skyhook.metadata
+  const { name, generation = 0 } = skyhook.metadata
   const of = { skyhook_name: name }
   const current = rollUp(counts)
   const byStatus = countBy(counts.nodes, ({ status }) => status)
@@ -50,6 +50,7 @@ export function skyhookSeries({ skyhook, counts, ledger, nodes }: SeriesInput): 
     add('skyhook_node_status_count', { ...of, status }, byStatus.get(status) ?? 0)
   }
   add('skyhook_node_target_count', of, counts.nodes.length)
+  add('skyhookd_fleet_generation', of, generation)
 
   for (const { name, version, states, stages, restarts } of packageCounts(skyhook, counts.nodes)) {
     const labels = { ...of, package_name: name, package_version: version }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { dashboard } from '../../build/dashboard/dashboard.ts'
+import { dashboard, edits } from '../../build/dashboard/dashboard.ts'
 import { fleetMetrics } from '../../src/schemas/catalogue/fleet-metrics.ts'
 import { differences } from './compare.ts'
 import { type Moment, momentsOf } from './history.ts'
@@ -129,6 +129,78 @@ describe.each(sources().filter(({ zero }) => zero !== undefined))('$title', ({ l
         })
       else expect(found).not.toEqual([])
     })
+  })
+})
+
+/** As if the census moved when the spec of a Skyhook was edited: for a minute, no agent has the series. */
+function withoutCensusAt(recording: Recording, skyhook: string, editedAtMs: number): Recording {
+  const isServed = (atMs: number): boolean => Math.abs(atMs - editedAtMs) > 2 * recording.intervalMs
+  const series = recording.series.map((one) => {
+    if (one.name !== 'skyhookd_fleet_generation' || one.labels['skyhook_name'] !== skyhook) return one
+    const values = one.values.map((value, index) => (isServed(recording.scrapesAtMs[index] ?? 0) ? value : undefined))
+    return { ...one, values }
+  })
+  return { ...recording, series }
+}
+
+/** Times at which the API server raised the generation of a Skyhook, by its name. */
+function editsOf({ history }: Recording): readonly { readonly skyhook: string; readonly atMs: number }[] {
+  const generations = new Map<string, number>()
+  return history.flatMap(({ kind, object: { metadata }, atMs }) => {
+    if (kind !== 'skyhooks') return []
+    const { name, uid, generation = 0 } = metadata
+    const before = generations.get(uid)
+    generations.set(uid, generation)
+    return before !== undefined && generation > before ? [{ skyhook: name, atMs }] : []
+  })
+}
+
+describe('annotations', () => {
+  const edited = 'looping'
+  let recording: Recording
+  let prometheus: Awaited<ReturnType<typeof serve>>
+  beforeAll(async () => {
+    const [simulated] = sources()
+    if (simulated === undefined) throw new Error('there is no recording')
+    recording = await simulated.load()
+    const edit = editsOf(recording).find(({ skyhook }) => skyhook === edited)
+    prometheus = await serve(withTwoCensuses(withoutCensusAt(recording, edited, edit?.atMs ?? 0)))
+  }, 600_000)
+  afterAll(() => prometheus.remove())
+
+  /** As Grafana asks: a mark for each value above zero. */
+  async function marks(expr: string, chosen?: string) {
+    const results = await prometheus.ask(expr.replaceAll('$__interval', `${recording.intervalMs}ms`), chosen)
+    return results.flatMap(({ labels, values }) =>
+      [...values].filter(([, value]) => value > 0).map(([atMs]) => ({ skyhook: labels['skyhook_name'] ?? '', atMs })),
+    )
+  }
+  const late = ({ skyhook }: { readonly skyhook: string }): number =>
+    (skyhook === edited ? 4 : 2) * recording.intervalMs
+
+  test('each edit of a Skyhook is marked once, also if the census moves meanwhile', async () => {
+    const made = editsOf(recording)
+    const found = await marks(edits.expr)
+    expect(found.map(({ skyhook }) => skyhook).toSorted()).toEqual(made.map(({ skyhook }) => skyhook).toSorted())
+    for (const { skyhook, atMs } of made) {
+      const [mark] = found.filter((one) => one.skyhook === skyhook)
+      expect(mark?.atMs).toBeGreaterThanOrEqual(atMs)
+      expect(mark?.atMs).toBeLessThanOrEqual(atMs + late({ skyhook }))
+    }
+  })
+
+  test('only edits of the chosen Skyhooks are marked', async () => {
+    expect((await marks(edits.expr, edited)).map(({ skyhook }) => skyhook)).toEqual([edited])
+  })
+
+  test.each([
+    ['compares with the present', / offset \$__interval/, ''],
+    ['knows nothing of the time before a move', /last_over_time\((.*)\[5m\](.*)\)\)/, '$1$2)'],
+    ['counts two censuses', /max by \(skyhook_name\)/g, ''],
+  ])('a query that %s does not mark each edit once', async (_, right, wrong) => {
+    expect(edits.expr).toMatch(right)
+    const found = await marks(edits.expr.replace(right, wrong))
+    expect(found.length).not.toBe(editsOf(recording).length)
   })
 })
 

@@ -90,6 +90,11 @@ export const fleetMetrics = {
     help: '1 if too many batches in a row have failed: no node starts until the batches are reset. Otherwise 0.',
     labels: compartment,
   },
+  skyhookd_fleet_generation: {
+    type: 'gauge',
+    help: '`metadata.generation` of the Skyhook: each edit of its spec raises it, as does its deletion.',
+    labels: skyhook,
+  },
   skyhookd_fleet_node_reasons: {
     type: 'gauge',
     help: 'Selected nodes that are not complete, by the reason that their agent gives; absent where there is none.',
