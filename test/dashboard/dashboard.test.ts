@@ -2,33 +2,14 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Page } from 'puppeteer-core'
-import type { KubeTransport } from '../../src/kube/transport.ts'
-import { startBrowser, violationsOf } from './browser.ts'
-import { type Fleet, nodeName, publishRollout, startFleet } from './fleet.ts'
-import { type DashboardPage, openDashboard, squareLabel } from './page-of.ts'
+import { violationsOf } from './browser.ts'
+import { nodeName } from './fleet.ts'
+import { focused, openRollout, squareLabel } from './page-of.ts'
 
 const nodes = 1_000
 
-async function openRollout(
-  count = nodes,
-  transportOf = ({ transport }: Fleet): KubeTransport => transport,
-): Promise<DashboardPage & { readonly fleet: Fleet }> {
-  const fleet = await startFleet(count)
-  await publishRollout(fleet, count)
-  const shown = await openDashboard(await startBrowser(), transportOf(fleet))
-  await shown.shows('#progress-text', `${count * 0.4} of ${count}`, 60_000)
-  return { ...shown, fleet }
-}
-
-const focused = async (page: Page): Promise<string> =>
-  await page.evaluate(() => {
-    const found = document.activeElement as HTMLElement
-    return found.dataset['node'] ?? found.id
-  })
-
 test('axe-core finds nothing on the page of 1,000 nodes, in light and dark, in each of its forms', async () => {
-  const { page, click, shows, fleet } = await openRollout()
+  const { page, click, shows, fleet } = await openRollout(nodes)
   for (const value of ['light', 'dark']) {
     await page.emulateMediaFeatures([
       { name: 'prefers-color-scheme', value },
@@ -57,7 +38,7 @@ test('axe-core finds nothing on the page of 1,000 nodes, in light and dark, in e
 })
 
 test('squares, counts and lanes of 1,000 nodes change within two seconds of their nodes', async () => {
-  const { page, fleet, shows } = await openRollout()
+  const { page, fleet, shows } = await openRollout(nodes)
   const delays: number[] = []
   for (let number = 405; number < 415; number++) {
     const node = nodeName(number)
@@ -208,38 +189,6 @@ test('a row of the table that moves keeps the focus, also in a browser that cann
   expect(await focused(page)).toBe(nodeName(15))
 })
 
-test.each([390, 1_440])('tables are whole on a screen of %d pixels, and no word in them is broken', async (width) => {
-  const { page, click, shows } = await openRollout(20)
-  await page.setViewport({ width, height: 1_000 })
-  await click(`#grid [data-node="${nodeName(9)}"]`)
-  await shows('#panel-body', 'Gates')
-  await click('#show-table')
-  const found = await page.evaluate(() => {
-    const tables = [...document.querySelectorAll('table')].filter(({ offsetParent }) => offsetParent !== null)
-    const cells = tables.flatMap((table) => [...table.querySelectorAll<HTMLElement>('th, td')])
-    const rightOf = (element: Element | null): number => element?.getBoundingClientRect().right ?? 0
-    const isBroken = (text: Node, start: number, length: number): boolean => {
-      const range = document.createRange()
-      range.setStart(text, start)
-      range.setEnd(text, start + length)
-      return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1
-    }
-    const brokenIn = (text: Node): string[] =>
-      [...(text.textContent ?? '').matchAll(/\w+/g)].flatMap((match) =>
-        isBroken(text, match.index, match[0].length) ? [match[0]] : [],
-      )
-    const textsOf = (element: Node): Node[] =>
-      [...element.childNodes].flatMap((child) => (child.nodeType === 3 ? [child] : textsOf(child)))
-    return {
-      tables: tables.length,
-      cut: cells.filter((cell) => rightOf(cell) > rightOf(cell.closest('.scroll, aside')) + 1).map((c) => c.innerText),
-      broken: cells.flatMap(textsOf).flatMap(brokenIn),
-    }
-  })
-  // of nodes, of slots and of packages
-  expect(found).toEqual({ tables: 3, cut: [], broken: [] })
-})
-
 test('states differ by a sign and a word, and nothing moves for those who do not want it', async () => {
   const { page } = await openRollout(200)
   const signs = await page.evaluate(() => {
@@ -259,19 +208,21 @@ test('states differ by a sign and a word, and nothing moves for those who do not
 
 test('a click on a node shows its Events with their ages, and the output of its steps as they write it', async () => {
   let write: (line: object) => void = () => undefined
-  const { page, click, shows, fleet } = await openRollout(20, ({ transport }) => ({
-    ...transport,
-    async stream(path, options) {
-      if (!path.endsWith('/skyhookd-9/log')) return await transport.stream(path, options)
-      const stream = new ReadableStream<Uint8Array>({
-        start: (controller) => {
-          // as the API server stamps lines
-          write = (line) => controller.enqueue(Buffer.from(`2026-01-01T00:00:00.1Z ${JSON.stringify(line)}\n`))
-        },
-      })
-      return Object.assign(stream, { destroy: () => undefined })
-    },
-  }))
+  const { page, click, shows, fleet } = await openRollout(20, {
+    transportOf: ({ transport }) => ({
+      ...transport,
+      async stream(path, options) {
+        if (!path.endsWith('/skyhookd-9/log')) return await transport.stream(path, options)
+        const stream = new ReadableStream<Uint8Array>({
+          start: (controller) => {
+            // as the API server stamps lines
+            write = (line) => controller.enqueue(Buffer.from(`2026-01-01T00:00:00.1Z ${JSON.stringify(line)}\n`))
+          },
+        })
+        return Object.assign(stream, { destroy: () => undefined })
+      },
+    }),
+  })
   await fleet.tell(nodeName(9), 'SkyhookStarted', 'Skyhook tuning started')
   await click(`#grid [data-node="${nodeName(9)}"]`)
   await shows('#panel-body', 'Gates')
@@ -287,7 +238,7 @@ test('a click on a node shows its Events with their ages, and the output of its 
 })
 
 test('the page follows the fleet while it plans for many nodes', async () => {
-  const { page, click, fleet, shows } = await openRollout()
+  const { page, click, fleet, shows } = await openRollout(nodes)
   await click('#plan summary')
   await click('#plan-load')
   await shows('#plan-outcome', 'This is tuning')

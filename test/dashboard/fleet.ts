@@ -31,6 +31,7 @@ export type Fleet = {
     node: string,
     status: NodeStatus,
     reason?: { readonly reason: string; readonly message: string },
+    skyhook?: string,
   ): Promise<void>
   /** An Event of the agent of a node, a minute and a half old. */
   tell(node: string, reason: string, message: string): Promise<void>
@@ -38,8 +39,14 @@ export type Fleet = {
   giveBack(index: number): Promise<void>
 }
 
-/** Skyhook `tuning` selects all of them; `node-0001` and so on. */
-export async function startFleet(count: number): Promise<Fleet> {
+/**
+ * Skyhook `tuning` selects all of them; `node-0001` and so on. `labelsOf`: more labels of a node; Skyhook `kernel`
+ * selects those with `kernel=rt`.
+ */
+export async function startFleet(
+  count: number,
+  labelsOf: (number: number) => Readonly<Record<string, string>> = () => ({}),
+): Promise<Fleet> {
   const server = createSimulatedApiServer({ clock: systemClock, random: systemRandom })
   const connect = (name: string) => createClient(server, { name, clock: systemClock, random: systemRandom })
   const admin = connect('admin')
@@ -51,7 +58,7 @@ export async function startFleet(count: number): Promise<Fleet> {
     body: {
       ...skyhookTypeMeta,
       metadata: { name: 'kernel' },
-      spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'b' } } },
+      spec: { ...spec, nodeSelectors: { matchLabels: { kernel: 'rt' } } },
     },
   })
   const uids = new Map<string, string>()
@@ -66,14 +73,14 @@ export async function startFleet(count: number): Promise<Fleet> {
   })
   const scope = skyhookScope({ name: 'tuning', uid: skyhook.metadata.uid })
 
-  const publish: Fleet['publish'] = async (node, status, reason) => {
+  const publish: Fleet['publish'] = async (node, status, reason, skyhook = 'tuning') => {
     const companion = { v: 1, rev: 1, sha256: sha256Hex(state), nodeUID: uids.get(node), applied: appliedHash(spec) }
     const since = new Date(Date.now() - 90_000).toISOString()
     const annotations = {
-      [statusKey('tuning')]: status,
-      [nodeStateKey('tuning')]: state,
-      [journalKey('tuning')]: JSON.stringify(status === 'complete' ? companion : { ...companion, applied: undefined }),
-      [reasonKey('tuning')]: reason === undefined ? null : JSON.stringify({ ...reason, since }),
+      [statusKey(skyhook)]: status,
+      [nodeStateKey(skyhook)]: state,
+      [journalKey(skyhook)]: JSON.stringify(status === 'complete' ? companion : { ...companion, applied: undefined }),
+      [reasonKey(skyhook)]: reason === undefined ? null : JSON.stringify({ ...reason, since }),
     }
     await admin.json('PATCH', `/api/v1/nodes/${node}`, { body: { metadata: { annotations } }, contentType: merge })
   }
@@ -81,7 +88,7 @@ export async function startFleet(count: number): Promise<Fleet> {
   for (let number = 1; number <= count; number++) {
     const name = nodeName(number)
     const node = await admin.json<KubeObject>('POST', '/api/v1/nodes', {
-      body: { metadata: { name, labels: { pool: 'a', 'kubernetes.io/hostname': name } } },
+      body: { metadata: { name, labels: { pool: 'a', 'kubernetes.io/hostname': name, ...labelsOf(number) } } },
     })
     uids.set(name, node.metadata.uid)
     const labels = { 'app.kubernetes.io/name': 'skyhookd' }

@@ -5,7 +5,8 @@ import { dashboard } from '../../src/cli/commands/dashboard.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
 import { type CommandContext, commandContext } from '../kit/tool/command-context.ts'
-import { openPage } from './browser.ts'
+import { openPage, startBrowser } from './browser.ts'
+import { type Fleet, publishRollout, startFleet } from './fleet.ts'
 
 export type DashboardPage = {
   readonly page: Page
@@ -67,6 +68,31 @@ export async function startPage(browser: Browser, url: string, end: () => Promis
       await expect.poll(async () => await textOf(selector), { timeout: withinMs, interval: 50 }).toMatch(text),
   }
 }
+
+type RolloutOptions = {
+  /** What the tool asks, in place of the API server itself. */
+  readonly transportOf?: (fleet: Fleet) => KubeTransport
+  readonly labelsOf?: Parameters<typeof startFleet>[1]
+}
+
+/** The dashboard of a rollout in its middle, on this many nodes. */
+export async function openRollout(
+  count: number,
+  { transportOf = ({ transport }) => transport, labelsOf }: RolloutOptions = {},
+): Promise<DashboardPage & { readonly fleet: Fleet }> {
+  const fleet = await startFleet(count, labelsOf)
+  await publishRollout(fleet, count)
+  const shown = await openDashboard(await startBrowser(), transportOf(fleet))
+  await shown.shows('#progress-text', `${count * 0.4} of ${count}`, 60_000)
+  return { ...shown, fleet }
+}
+
+/** The node whose square or row has the focus, or the id of another element. */
+export const focused = async (page: Page): Promise<string> =>
+  await page.evaluate(() => {
+    const found = document.activeElement as HTMLElement
+    return found.dataset['node'] ?? found.id
+  })
 
 /** What a square says of a node. */
 export const squareLabel = async (page: Page, node: string): Promise<string | undefined> =>

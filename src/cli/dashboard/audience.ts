@@ -5,6 +5,7 @@ import type { ServerResponse } from 'node:http'
 import { plainText } from '../../schemas/plain-text.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
+import { valueOr } from '../fleet-view/readable.ts'
 import { fleetStatus, type SkyhookStatus } from '../status/fleet-status.ts'
 import { agentStates, type NodeFact, nodeFacts, reasonOf } from '../status/node-facts.ts'
 
@@ -147,17 +148,21 @@ function squaresOf(fleet: FleetMoment['fleet'], skyhook: string): Known<readonly
   const slots = fleet.slots.known ? fleet.slots.value : []
   const own = slots.filter(({ lease }) => lease.metadata.labels?.[labelKeys.name] === skyhook)
   const phases = new Map(own.map(({ holder, phase }) => [holder, phase]))
-  const squares = facts.value.map((fact) => squareOf(fact, phases.get(fact.node)))
+  const zones = new Map(valueOr(fleet.nodes, []).map(({ name, labels }) => [name, labels[zoneLabel]]))
+  const squares = facts.value.map((fact) => squareOf(fact, zones.get(fact.node), phases.get(fact.node)))
   return known(squares.toSorted((a, b) => byName.compare(a.node, b.node)))
 }
 
+/** https://kubernetes.io/docs/reference/labels-annotations-taints/#topologykubernetesiozone */
+const zoneLabel = 'topology.kubernetes.io/zone'
+
 const byName = new Intl.Collator('en', { numeric: true })
 
-function squareOf(fact: NodeFact, phase: string | undefined): NodeSquare {
+function squareOf(fact: NodeFact, zone: string | undefined, phase: string | undefined): NodeSquare {
   const { node, status } = fact
-  const slot = phase === undefined ? {} : { phase }
+  const place = { ...(zone && { zone }), ...(phase !== undefined && { phase }) }
   const found = reasonOf(fact)
-  if (found === undefined) return { node, status, ...slot }
+  if (found === undefined) return { node, status, ...place }
   const { reason, message, sinceMs } = found
-  return { node, status, reason, message, ...(sinceMs !== undefined && { sinceMs }), ...slot }
+  return { node, status, reason, message, ...(sinceMs !== undefined && { sinceMs }), ...place }
 }

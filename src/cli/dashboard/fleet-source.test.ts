@@ -3,11 +3,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
-import { type FleetScene, startBlockedScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import { type FleetScene, startBlockedScene, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { passUntil } from '../../../test/kit/event-loop.ts'
 import { createSeededRandom, createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import { statusKey } from '../../schemas/annotations.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { packBundle } from '../bundle/archive.ts'
 import { collectBundle } from '../bundle/collect.ts'
@@ -71,7 +72,7 @@ function following(source: DashboardSource) {
 }
 
 /** All that the page draws of the first moment, but whose it is. */
-function drawn(source: DashboardSource): Omit<PageState, 'identity'> {
+function drawn(source: DashboardSource, skyhook = 's'): Omit<PageState, 'identity'> {
   const [moment] = following(source).moments
   if (moment === undefined) throw new Error('nothing was shown')
   const { fleet } = moment
@@ -79,7 +80,7 @@ function drawn(source: DashboardSource): Omit<PageState, 'identity'> {
     source.identity,
     moment,
     withSlots(new Map(), fleet.slots, fleet.takenAtMs),
-    's',
+    skyhook,
   )
   return shown
 }
@@ -134,6 +135,25 @@ test('a node is explained as of the time of the archive, with what drains and pa
   expect(commands).toContain('kubectl skyhook logs s --node node1')
   const waiting = await source.explain({ skyhook: 's', node: 'node2' }, signal)
   expect(waiting.explanation.verdict).toMatchObject({ cause: 'budget-full' })
+})
+
+test('a node is answered with its other Skyhooks, each as its own square has it', async () => {
+  const TOKEN = { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'absent', key: 'token' } } }
+  const unmet = { priority: 900, packages: { p1a: { version: '1.0.0', image: 'registry.test/p0a', env: [TOKEN] } } }
+  const elsewhere = { nodeSelectors: { matchLabels: { pool: 'z' } } }
+  const scene = startScene({ skyhooks: { s: {}, unmet, left: {}, elsewhere } })
+  await scene.until(() => scene.annotation('node1', statusKey('left')) === 'complete', 'the work of left')
+  scene.editSkyhook('left', { spec: elsewhere })
+  await scene.pass(60_000)
+  const source = await archived(scene)
+  const { others } = await source.explain({ skyhook: 's', node: 'node1' }, signal)
+  expect(others).toEqual([
+    { skyhook: 'left', complete: 1, total: 1 },
+    { skyhook: 'unmet', status: 'waiting', reason: 'ReferenceMissing', complete: 0, total: 0 },
+  ])
+  expect(drawn(source, 'unmet').rollout).toMatchObject({
+    nodes: { value: [{ node: 'node1', status: 'waiting', reason: 'ReferenceMissing' }, {}] },
+  })
 })
 
 test('what an archive does not have is said in words', async () => {

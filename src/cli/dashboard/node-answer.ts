@@ -10,9 +10,10 @@ import { readNodeDetail, readSkyhookEvents, type NodeEvent } from '../fleet-view
 import { slimNode } from '../fleet-view/project.ts'
 import { mapped, UnreadError, valueOr } from '../fleet-view/readable.ts'
 import { notFoundError, refusedError } from '../framework/command-error.ts'
-import { nodePath, publishedPackages } from '../objects/read.ts'
+import { nodePath, publishedPackages, skyhooksOn, summarize } from '../objects/read.ts'
+import { agentStates, nodeFacts, reasonOf } from '../status/node-facts.ts'
 import type { NodeRow } from '../status/node-report.ts'
-import type { NodeAction, NodeAnswer, NodeOfSkyhook, EventRow, PanelEvents } from './page-data.ts'
+import type { NodeAction, NodeAnswer, NodeOfSkyhook, EventRow, OtherSkyhook, PanelEvents } from './page-data.ts'
 
 /** Where a node is: in a cluster, or in what somebody saved of one. */
 export type NodePlace = {
@@ -42,6 +43,7 @@ export async function answerAbout(
     nowMs: fleet.takenAtMs,
     explanation: withCommands(explainNode(view, { skyhook, node, detail }), here),
     packages: packages.map(({ name, version, stage, state, restarts }) => ({ name, version, stage, state, restarts })),
+    others: othersOn(node, fleet, name),
     events: panelEvents({ node: detail.events, skyhook: skyhookEvents }),
     actions: actions.map(({ what, command }) => ({ what, command: here(command) })),
   }
@@ -63,6 +65,25 @@ async function readNode(
 /** A decision about one node needs of the others only that they are there. */
 const othersByName = (rows: readonly NodeRow[], name: string): readonly KubernetesNode[] =>
   rows.filter((row) => row.name !== name).map((row) => ({ metadata: { name: row.name, uid: '', resourceVersion: '' } }))
+
+/** States and reasons are those of the squares, packages those of `node status`. */
+function othersOn(node: KubernetesNode, fleet: FleetView<NodeRow>, shown: string): readonly OtherSkyhook[] {
+  const rows = mapped(fleet.nodes, (all) => all.filter((row) => row.name === node.metadata.name))
+  const agents = agentStates(fleet)
+  const facts = new Map(
+    valueOr(fleet.skyhooks, []).flatMap((skyhook) =>
+      valueOr(nodeFacts({ ...fleet, nodes: rows }, skyhook, agents), []).map((fact) => [skyhook.metadata.name, fact]),
+    ),
+  )
+  const names = new Set([...facts.keys(), ...skyhooksOn(node)])
+  names.delete(shown)
+  return [...names].toSorted().map((skyhook) => {
+    const fact = facts.get(skyhook)
+    const reason = fact && reasonOf(fact)?.reason
+    const { complete, total } = summarize(publishedPackages(node, skyhook) ?? new Map())
+    return { skyhook, ...(fact && { status: fact.status }), ...(reason !== undefined && { reason }), complete, total }
+  })
+}
 
 function withCommands(
   explanation: NodeAnswer['explanation'],

@@ -69,6 +69,8 @@ export type SkyhookBrief = {
 /** One node of the Skyhook. */
 export type NodeSquare = {
   readonly node: string
+  /** Absent where the Node has no label for it. */
+  readonly zone?: string
   readonly status: NodeStatus
   readonly reason?: string
   readonly message?: string
@@ -82,6 +84,8 @@ export type NodeAnswer = {
   readonly nowMs: number
   readonly explanation: NodeExplanation
   readonly packages: readonly PackageRow[]
+  /** By name. */
+  readonly others: readonly OtherSkyhook[]
   readonly events: PanelEvents
   /** Commands for the node. Nothing here runs them. */
   readonly actions: readonly NodeAction[]
@@ -110,6 +114,17 @@ type PackageRow = {
   readonly stage: string
   readonly state: string
   readonly restarts: number
+}
+
+/** Another Skyhook that selects the node, or has packages there. */
+export type OtherSkyhook = {
+  readonly skyhook: string
+  /** Those of its own square; no status: the Skyhook is gone, or does not select the node. */
+  readonly status?: NodeStatus
+  readonly reason?: string
+  /** Packages that are complete there, and all that the node reports. */
+  readonly complete: number
+  readonly total: number
 }
 
 /** A line of a step's output. */

@@ -41,8 +41,9 @@ function Page(): ComponentChild {
   })
   useEffect(() => {
     addEventListener('hashchange', () => {
-      setAsked(skyhookInAddress())
-      setOpened(undefined)
+      const skyhook = skyhookInAddress()
+      setAsked(skyhook)
+      setOpened((one) => (one?.skyhook === skyhook ? one : undefined))
     })
   }, [])
 
@@ -50,6 +51,11 @@ function Page(): ComponentChild {
     const from = (target as HTMLElement).closest<HTMLElement>('[data-node]')
     const node = from?.dataset['node']
     if (chosen !== undefined && node !== undefined && from !== null) setOpened({ skyhook: chosen, node, from })
+  }
+
+  function openIn(skyhook: string): void {
+    setOpened((one) => one && { ...one, skyhook })
+    choose(skyhook)
   }
 
   function close({ from, node }: Opened): void {
@@ -74,11 +80,14 @@ function Page(): ComponentChild {
         h(Plan, { skyhook: chosen, isLive }),
       ]),
       h('aside', { id: 'panel', 'aria-labelledby': 'panel-title', hidden: opened === undefined }, [
-        opened && h(Panel, { key: opened.node, opened, square, isLive, onClose: () => close(opened) }),
+        opened &&
+          h(Panel, { key: keyOf(opened), opened, square, isLive, onSkyhook: openIn, onClose: () => close(opened) }),
       ]),
     ]),
   ])
 }
+
+const keyOf = ({ skyhook, node }: Opened): string => `${skyhook} ${node}`
 
 /** What the tool sends of a Skyhook; undefined: of the one that needs a look most. */
 function useTool(skyhook: string | undefined) {

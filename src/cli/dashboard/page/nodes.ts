@@ -9,32 +9,37 @@ import { counted } from '../../../schemas/wording.ts'
 type Properties = {
   /** Undefined where they are not known. */
   readonly nodes: readonly NodeSquare[] | undefined
-  /** Only nodes whose name, state or reason has it are shown. */
+  /** Only nodes whose name, zone, state or reason has it are shown. */
   readonly filter: string
   readonly onFilter: (text: string) => void
   /** The node whose panel is open. */
   readonly opened: string | undefined
 }
 
+type Form = 'grid' | 'zones' | 'table'
+
 export function Nodes({ nodes, filter, onFilter, opened }: Properties): ComponentChild {
-  const [isTable, setIsTable] = useState(false)
+  const [chosen, setChosen] = useState<Form>('grid')
   const requested = filter.trim().toLowerCase()
   const shown = (nodes ?? []).filter((square) => describe(square).toLowerCase().includes(requested))
-  const form = (text: string, id: string, value: boolean): ComponentChild =>
-    h('button', { type: 'button', id, 'aria-pressed': isTable === value, onClick: () => setIsTable(value) }, text)
+  const zones = new Set((nodes ?? []).map(({ zone }) => zone))
+  const form = chosen === 'zones' && zones.size < 2 ? 'grid' : chosen
+  const choice = (value: Form, text: string): ComponentChild =>
+    h('button', { ...choiceOf(value), 'aria-pressed': form === value, onClick: () => setChosen(value) }, text)
   return h('section', { 'aria-labelledby': 'nodes-title' }, [
     h('div', { class: 'tools' }, [
       h('h2', { id: 'nodes-title' }, 'Nodes'),
       h('div', { class: 'switch', role: 'group', 'aria-label': 'Form of the nodes' }, [
-        form('Grid', 'show-grid', false),
-        form('Table', 'show-table', true),
+        choice('grid', 'Grid'),
+        zones.size > 1 && choice('zones', 'Zones'),
+        choice('table', 'Table'),
       ]),
       h('label', { class: 'filter' }, [
         'Filter ',
         h('input', {
           id: 'filter',
           type: 'search',
-          placeholder: 'name, state or reason',
+          placeholder: 'name, zone, state or reason',
           autocomplete: 'off',
           spellcheck: false,
           value: filter,
@@ -44,9 +49,13 @@ export function Nodes({ nodes, filter, onFilter, opened }: Properties): Componen
       h('span', { id: 'shown' }, nodes && shownText(shown.length, nodes.length, requested !== '')),
     ]),
     h('ul', { id: 'legend', class: 'legend', role: 'list' }, legend(nodes ?? [])),
-    isTable ? h(Table, { squares: shown }) : h(Grid, { squares: shown, opened }),
+    form === 'table'
+      ? h(Table, { squares: shown, hasZones: [...zones].some((zone) => zone !== undefined) })
+      : h(Grid, { squares: shown, opened, isByZone: form === 'zones' }),
   ])
 }
+
+const choiceOf = (form: Form) => ({ type: 'button', id: `show-${form}` }) as const
 
 const shownText = (shown: number, all: number, isFiltered: boolean): string =>
   isFiltered ? `${shown} of ${counted(all, 'node')}` : counted(all, 'node')
@@ -62,22 +71,49 @@ function legend(nodes: readonly NodeSquare[]): ComponentChildren {
 const swatch = (status: string): ComponentChild =>
   h('span', { class: 'square paint', 'data-status': status, 'aria-hidden': true })
 
-type Squares = { readonly squares: readonly NodeSquare[] }
+/** A state, by its sign and its word. */
+export const stateOf = (status: NodeSquare['status']): ComponentChild =>
+  h('span', { class: 'state' }, swatch(status), statusName(status))
 
-function Grid({ squares, opened }: Squares & Pick<Properties, 'opened'>): ComponentChild {
+type Squares = { readonly squares: readonly NodeSquare[] }
+type GridProperties = Squares & Pick<Properties, 'opened'> & { readonly isByZone: boolean }
+
+function Grid({ squares, opened, isByZone }: GridProperties): ComponentChild {
   const [focused, setFocused] = useState<string>()
   const onFocusIn = ({ target }: Event): void => setFocused((target as HTMLElement).dataset['node'])
+  const zones = isByZone ? byZone(squares) : []
+  const [first] = zones[0]?.[1] ?? squares
   // one square is in the order of tab; arrows go to the others
-  const stop = squares.some(({ node }) => node === focused) ? focused : squares[0]?.node
+  const stop = squares.some(({ node }) => node === focused) ? focused : first?.node
+  const list = (some: readonly NodeSquare[], label: string): ComponentChild =>
+    h('ul', { class: 'grid', role: 'list', 'aria-label': label, 'aria-describedby': 'grid-hint' }, [
+      some.map((square) => squareOf(square, square.node === stop, square.node === opened)),
+    ])
   return h('div', null, [
     h('p', { class: 'hint', id: 'grid-hint' }, 'Arrow keys go from node to node, Enter opens one.'),
-    h('ul', { id: 'grid', class: 'grid', role: 'list', ...described, onKeyDown: moveFocus, onFocusIn }, [
-      squares.map((square) => squareOf(square, square.node === stop, square.node === opened)),
+    h('div', { id: 'grid', onKeyDown: moveFocus, onFocusIn }, [
+      isByZone ? zones.map(([zone, some]) => zoneOf(zone, some, list)) : list(squares, 'Nodes'),
     ]),
   ])
 }
 
-const described = { 'aria-labelledby': 'nodes-title', 'aria-describedby': 'grid-hint' }
+/** Nodes without a zone come last. */
+const byZone = (squares: readonly NodeSquare[]): readonly (readonly [zone: string, some: readonly NodeSquare[]])[] =>
+  [...Map.groupBy(squares, ({ zone = '' }) => zone)].toSorted(
+    ([a], [b]) => Number(a === '') - Number(b === '') || compare(a, b),
+  )
+
+function zoneOf(
+  zone: string,
+  some: readonly NodeSquare[],
+  list: (some: readonly NodeSquare[], label: string) => ComponentChild,
+): ComponentChild {
+  const title = zone === '' ? 'No zone' : `Zone ${zone}`
+  return h('div', { key: zone, class: 'zone' }, [
+    h('div', { class: 'tools' }, h('h3', null, title), h('ul', { class: 'legend', role: 'list' }, legend(some))),
+    list(some, title),
+  ])
+}
 
 function squareOf(square: NodeSquare, isStop: boolean, isOpened: boolean): ComponentChild {
   const { node, status } = square
@@ -93,25 +129,34 @@ const rowsOfPage = 5
 
 function moveFocus(event: KeyboardEvent): void {
   const buttons = [...(event.currentTarget as HTMLElement).querySelectorAll('button')]
-  const at = buttons.indexOf(document.activeElement as HTMLButtonElement)
-  const [first] = buttons
-  if (at < 0 || first === undefined) return
-  const inRow = buttons.filter(({ offsetTop }) => offsetTop === first.offsetTop).length
-  const steps: Readonly<Record<string, number>> = {
-    ArrowRight: 1,
-    ArrowLeft: -1,
-    ArrowDown: inRow,
-    ArrowUp: -inRow,
-    PageDown: rowsOfPage * inRow,
-    PageUp: -rowsOfPage * inRow,
-    Home: -at,
-    End: buttons.length - 1 - at,
+  const active = document.activeElement as HTMLButtonElement
+  const at = buttons.indexOf(active)
+  if (at < 0) return
+  // the last row of each zone may be shorter
+  const rows = [...Map.groupBy(buttons, ({ offsetTop }) => offsetTop).values()]
+  const row = rows.findIndex((some) => some.includes(active))
+  const column = rows[row]?.indexOf(active) ?? 0
+  const atRow = (next: number): HTMLButtonElement | undefined => {
+    const found = rows[within(next, rows)] ?? []
+    return found[within(column, found)]
   }
-  const step = steps[event.key]
-  if (step === undefined) return
+  const targets: Readonly<Record<string, HTMLButtonElement | undefined>> = {
+    ArrowRight: buttons[within(at + 1, buttons)],
+    ArrowLeft: buttons[within(at - 1, buttons)],
+    ArrowDown: atRow(row + 1),
+    ArrowUp: atRow(row - 1),
+    PageDown: atRow(row + rowsOfPage),
+    PageUp: atRow(row - rowsOfPage),
+    Home: buttons[0],
+    End: buttons.at(-1),
+  }
+  const target = targets[event.key]
+  if (target === undefined) return
   event.preventDefault()
-  buttons[Math.min(buttons.length - 1, Math.max(0, at + step))]?.focus()
+  target.focus()
 }
+
+const within = (index: number, { length }: readonly unknown[]): number => Math.min(length - 1, Math.max(0, index))
 
 /** What rows are sorted by. */
 const columns = {
@@ -121,15 +166,17 @@ const columns = {
   message: ({ message }) => message ?? '',
   since: ({ sinceMs }) => String(sinceMs ?? ''),
   slot: ({ phase }) => phase ?? '',
+  zone: ({ zone }) => zone ?? '',
 } satisfies Readonly<Record<string, (square: NodeSquare) => string>>
 const columnNames = Object.keys(columns) as (keyof typeof columns)[]
 
-function Table({ squares }: Squares): ComponentChild {
+function Table({ squares, hasZones }: Squares & { readonly hasZones: boolean }): ComponentChild {
   const [by, setBy] = useState<keyof typeof columns>('node')
   const [isDescending, setIsDescending] = useState(false)
   const [valueOf, direction] = [columns[by], isDescending ? -1 : 1]
   const sorted = squares.toSorted((a, b) => direction * compare(valueOf(a), valueOf(b)) || compare(a.node, b.node))
-  const head = columnNames.map((column) => {
+  const shownColumns = columnNames.filter((column) => hasZones || column !== 'zone')
+  const head = shownColumns.map((column) => {
     const isSorted = column === by
     const order = isSorted ? (isDescending ? 'descending' : 'ascending') : undefined
     const arrow = isSorted ? (isDescending ? ' \u25be' : ' \u25b4') : ''
@@ -143,20 +190,22 @@ function Table({ squares }: Squares): ComponentChild {
   return h('div', { class: 'scroll', role: 'region', 'aria-label': 'Nodes as a table', tabIndex: 0 }, [
     h('table', { id: 'table' }, [
       h('thead', null, h('tr', { id: 'table-head' }, head)),
-      h('tbody', { id: 'table-body' }, sorted.map(rowOf)),
+      h('tbody', { id: 'table-body' }, [sorted.map((square) => rowOf(square, hasZones))]),
     ]),
   ])
 }
 
 const { compare } = new Intl.Collator('en', { numeric: true })
 
-function rowOf({ node, status, reason, message, sinceMs, phase }: NodeSquare): ComponentChild {
+function rowOf(square: NodeSquare, hasZones: boolean): ComponentChild {
+  const { node, status, reason, message, sinceMs, phase, zone } = square
   return h('tr', { key: node }, [
     h('th', { scope: 'row' }, h('button', { type: 'button', class: 'link', 'data-node': node }, node)),
-    h('td', null, h('span', { class: 'state' }, swatch(status), statusName(status))),
+    h('td', null, stateOf(status)),
     h('td', null, reason),
     h('td', null, message),
     h('td', null, sinceMs === undefined ? '' : agoText(sinceMs)),
     h('td', null, phase),
+    hasZones && h('td', null, zone),
   ])
 }

@@ -3,6 +3,7 @@ import { h, Fragment, type TargetedEvent, type ComponentChildren, type Component
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { NodeAnswer, NodeSquare, OutputLine, OutputPart } from '../page-data.ts'
 import { attemptsText, runningStepText } from '../../output/rollout-texts.ts'
+import { stateOf } from './nodes.ts'
 import { ask, follow } from './requests.ts'
 import { messageOf } from '../../../schemas/json.ts'
 import { agoText, nowMs, timeText } from './texts.ts'
@@ -23,10 +24,12 @@ type Properties = {
   /** The node as the page shows it. */
   readonly square: NodeSquare | undefined
   readonly isLive: boolean
+  /** Somebody wants to see the node in another Skyhook. */
+  readonly onSkyhook: (name: string) => void
   readonly onClose: () => void
 }
 
-export function Panel({ opened, square, isLive, onClose }: Properties): ComponentChild {
+export function Panel({ opened, square, isLive, onSkyhook, onClose }: Properties): ComponentChild {
   const answer = useAnswer(opened, JSON.stringify(square))
   const title = useRef<HTMLHeadingElement>(null)
   useLayoutEffect(() => title.current?.focus(), [opened])
@@ -40,7 +43,8 @@ export function Panel({ opened, square, isLive, onClose }: Properties): Componen
       h('h2', { ref: title, id: 'panel-title', tabIndex: -1 }, `Node ${opened.node}`),
       h('button', { type: 'button', onClick: onClose }, 'Close'),
     ]),
-    h('div', { id: 'panel-body' }, answer === undefined ? h('p', null, 'Reading …') : contentOf(answer)),
+    square?.zone && h('p', { class: 'hint' }, `Zone ${square.zone}`),
+    h('div', { id: 'panel-body' }, answer === undefined ? h('p', null, 'Reading …') : contentOf(answer, onSkyhook)),
     h(Output, { opened, isLive }),
     h('div', { id: 'panel-actions' }, [
       answer !== undefined && !(answer instanceof Error) && actionsOf(answer, isLive),
@@ -76,9 +80,9 @@ const stateTexts: Readonly<Record<NodeAnswer['explanation']['state'], string>> =
   'not-selected': 'Not selected.',
 }
 
-function contentOf(answer: NodeAnswer | Error): ComponentChild {
+function contentOf(answer: NodeAnswer | Error, onSkyhook: Properties['onSkyhook']): ComponentChild {
   if (answer instanceof Error) return h('p', null, messageOf(answer))
-  const { explanation, packages, events } = answer
+  const { explanation, packages, others, events } = answer
   const { state, verdict, gates, step } = explanation
   return h(Fragment, null, [
     h('p', null, h('strong', null, stateTexts[state]), verdict && ` ${verdict.message}.`),
@@ -91,6 +95,7 @@ function contentOf(answer: NodeAnswer | Error): ComponentChild {
     gateList(gates),
     h('h3', null, 'Packages'),
     packages.length === 0 ? h('p', null, 'None yet.') : packageTable(packages),
+    others.length > 0 && [h('h3', null, 'Other Skyhooks on this node'), otherTable(others, onSkyhook)],
     h('h3', null, 'Events'),
     eventList(events),
   ])
@@ -120,14 +125,30 @@ function gateList(gates: NodeAnswer['explanation']['gates']): ComponentChildren 
 }
 
 function packageTable(packages: NodeAnswer['packages']): ComponentChild {
-  const head = ['Package', 'Version', 'Stage', 'State', 'Restarts'].map((text) => h('th', { scope: 'col' }, text))
   const rows = packages.map(({ name, version, stage, state, restarts }) =>
     h('tr', null, [
       h('th', { scope: 'row' }, name),
       [version, stage, state, restarts].map((text) => h('td', null, text)),
     ]),
   )
-  return h('table', null, h('thead', null, h('tr', null, head)), h('tbody', null, rows))
+  return h('table', null, headOf(['Package', 'Version', 'Stage', 'State', 'Restarts']), h('tbody', null, rows))
+}
+
+const headOf = (columns: readonly string[]): ComponentChild =>
+  h('thead', null, [h('tr', null, [columns.map((text) => h('th', { scope: 'col' }, text))])])
+
+function otherTable(others: NodeAnswer['others'], onSkyhook: Properties['onSkyhook']): ComponentChild {
+  const rows = others.map(({ skyhook, status, reason, complete, total }) => {
+    const button = h('button', { type: 'button', class: 'link', onClick: () => onSkyhook(skyhook) }, skyhook)
+    return h('tr', { key: skyhook }, [
+      h('th', { scope: 'row' }, status === undefined ? skyhook : button),
+      h('td', null, status === undefined ? 'not selected' : stateOf(status)),
+      h('td', null, reason),
+      h('td', null, total === 0 ? 'none yet' : `${complete} of ${total} complete`),
+    ])
+  })
+  const head = headOf(['Skyhook', 'State', 'Reason', 'Packages'])
+  return h('table', { id: 'panel-others' }, head, h('tbody', null, rows))
 }
 
 function eventList({ newest, unread }: NodeAnswer['events']): ComponentChildren {

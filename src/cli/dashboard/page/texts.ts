@@ -4,10 +4,11 @@ import { statusName } from '../../output/rollout-texts.ts'
 import type { NodeSquare, PageState } from '../page-data.ts'
 
 /** One line for a tooltip, a screen reader and the filter. */
-export function describe({ node, status, reason, message, phase }: NodeSquare): string {
+export function describe({ node, zone, status, reason, message, phase }: NodeSquare): string {
+  const place = zone === undefined ? '' : ` in zone ${zone}`
   const slot = phase === undefined ? '' : `, has a slot (${phase})`
   const why = reason === undefined ? '' : `, ${reason}: ${(message ?? '').split('\n')[0]}`
-  return `${node}: ${statusName(status)}${slot}${why}`
+  return `${node}${place}: ${statusName(status)}${slot}${why}`
 }
 
 let clock: () => number = Date.now
