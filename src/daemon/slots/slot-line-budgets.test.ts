@@ -92,8 +92,8 @@ test('a count that stays missing lets somebody look for the census', async () =>
   expect(missingCounts).toHaveLength(1)
 })
 
-test('a percentage of more nodes is asked for at once', async () => {
-  const scene = await createSlotLineScene({ agents: 3, view: budgeted({ percent: 50 }) })
+test('a percentage of more nodes is asked for at once, although there were fewer Nodes at the last request', async () => {
+  const scene = await createSlotLineScene({ agents: 3, view: { ...budgeted({ percent: 50 }), nodes: 2 } })
   const { clock, take, count, deny, turns } = scene
   await count(2, 2)
   await take(slot0)

@@ -105,6 +105,13 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     if (!isEqual([line.queue, line.batches], [before.queue, before.batches])) lineSinceMs = clock.monotonicMs()
   }
 
+  /** A newer count replaces the number of Nodes that a request has asked for. */
+  function learnCount(ledger: Lease | undefined): void {
+    const isNewer = ledger !== undefined && ledger.metadata.resourceVersion !== ledgers[0]?.metadata.resourceVersion
+    if (isNewer) view = { ...view, nodes: Infinity }
+    learn(ledger === undefined ? [] : [ledger])
+  }
+
   function limitNow(): Limit {
     const slots = view.spec.deploymentPolicy && kind === 'slot' && watch?.slots()
     return slots ? budget.limitOf(view, ledgers, slots) : line.limit
@@ -125,7 +132,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
 
   function outlook() {
     const ledger = watch?.ledger(ledgerName(view.metadata))
-    if (ledger !== undefined && ledger !== ledgers[0]) learn([ledger])
+    if (ledger !== undefined && ledger !== ledgers[0]) learnCount(ledger)
     const limit = limitNow()
     const { ms = clock.monotonicMs(), waiters = 0 } = asleepSince ?? {}
     return outlookOf(
@@ -186,7 +193,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
       if (watch?.ledger(ledgerName(view.metadata)) === undefined) {
         const ledger = await readLease(leases, ledgerName(view.metadata), signal)
         answerMs = clock.monotonicMs() - startedMs
-        learn(ledger === undefined ? [] : [ledger])
+        learnCount(ledger)
       }
       if (unchangedMs() > staleMs) options.onCountMissing()
     } catch {
