@@ -80,6 +80,14 @@ test('a package whose start came when its host went down may be uninstalled afte
   expect(one.violations).toEqual([])
 })
 
+test('an agent whose bus did not answer may uninstall what it was about to install', async () => {
+  const one = world()
+  await one.pass(1)
+  one.ends('bus-faults', 'n1')
+  one.uninstall('n1')
+  expect(one.violations).toEqual([])
+})
+
 test('a package that the Skyhook does not want any more is uninstalled', async () => {
   const one = world()
   await one.pass(1)

@@ -33,6 +33,8 @@ export const uninstalled: Promised = {
     const hosts = new Map<string, Map<string, Installed>>()
     /** By host and package: what was started, or may have been as far as an agent can know. */
     const everInstalled = new Set<string>()
+    /** Without answers of the bus, an agent cannot know whether a step has run that it was about to start. */
+    const hadBusFault = new Set<string>()
     /** Uids of Skyhooks that asked for an uninstall. */
     const gone = new Set<string>()
     const agentSeenAtMs = new Map<string, number>()
@@ -86,7 +88,7 @@ export const uninstalled: Promised = {
     function judgeUninstall(view: Host, step: HostStep, atMs: number): void {
       const { skyhook, package: name, version } = step
       checks++
-      if (!everInstalled.has(`${view.name} ${packageKeyOf(step)}`))
+      if (!everInstalled.has(`${view.name} ${packageKeyOf(step)}`) && !hadBusFault.has(view.name))
         return violate(`${view.name} uninstalls ${name} of ${skyhook}, which was never installed there`)
       const live = skyhookOf(world, skyhook)
       const wanted = live?.metadata.deletionTimestamp === undefined ? live?.spec.packages?.[name] : undefined
@@ -137,6 +139,7 @@ export const uninstalled: Promised = {
       on(event, atMs) {
         evidence.see(event)
         if (event.kind === 'restored') isRestored = true
+        else if (event.kind === 'action' && event.action.kind === 'bus-faults') hadBusFault.add(event.action.node ?? '')
         else if (event.kind === 'host') seeHost(event, atMs)
         else if (event.kind === 'commit') seeCommit(event, atMs)
       },
