@@ -90,3 +90,14 @@ test('a package that keeps failing need not complete', async () => {
   await world.pass(300)
   expect(world.violations).toEqual([])
 })
+
+test('a host may need longer after its drain was held up, and another one may wait for it', async () => {
+  const world = sampleWorld(completes)
+  world.setFaultsEnded()
+  world.sayReason('n1', 'WaitingForSlot')
+  world.sayReason('n2', 'DrainBlocked')
+  await world.pass(200)
+  world.sayNothing('n2')
+  await world.pass(150)
+  expect([world.violations, world.checks()]).toEqual([[], 2])
+})

@@ -20,12 +20,16 @@ const perTurnMs = 75_000
 /** A package fails as long as its last failure is not older: the pause between two attempts, and a bit. */
 const failingMs = 5.5 * 60_000
 
+const heldUp: ReadonlySet<string> = new Set(['DrainBlocked', 'ProtectedPods'])
+
 export const completes: Invariant = {
   name: 'completes',
   watch(world, violate) {
     const evidence = evidenceOf(world)
     /** By `host/skyhook`: the last failure of a step or an interrupt. */
     const failedAtMs = new Map<string, number>()
+    /** By host: when pods held up its drain last. Nodes that are drained together share a disruption budget. */
+    const heldUpAtMs = new Map<string, number>()
     const judged = new Set<string>()
     let checks = 0
 
@@ -45,9 +49,13 @@ export const completes: Invariant = {
     const isFailing = (host: string, skyhook: string, atMs: number): boolean =>
       atMs - (failedAtMs.get(`${host}/${skyhook}`) ?? -Infinity) < failingMs
 
+    /** Its work after the drain is not over yet. */
+    const wasHeldUp = ({ name }: HostView, atMs: number): boolean => atMs - (heldUpAtMs.get(name) ?? -Infinity) < baseMs
+
     /** A wait that no time ends, for itself or for one that it waits for. */
     function isWaitingForPeople(view: HostView, skyhook: Skyhook, atMs: number): boolean {
       const reason = reasonOf(nodeOf(world, view), skyhook.metadata.name)?.reason
+      if (wasHeldUp(view, atMs)) return true
       if (isFailing(view.name, skyhook.metadata.name, atMs) || reason === undefined) return reason !== undefined
       switch (reason) {
         case 'Paused':
@@ -66,7 +74,8 @@ export const completes: Invariant = {
         case 'WaitingForSlot':
           if (allowedNow(world, skyhook) === 0) return true
           return [...world.hosts.values()].some(
-            (other) => other !== view && skyhooksOf(world).some((one) => isStuck(other, one, atMs)),
+            (other) =>
+              other !== view && (wasHeldUp(other, atMs) || skyhooksOf(world).some((one) => isStuck(other, one, atMs))),
           )
         default:
           return false
@@ -115,6 +124,9 @@ export const completes: Invariant = {
         evidence.tick(atMs)
         const endedAtMs = world.faultsEndedAtMs()
         if (endedAtMs === undefined) return judged.clear()
+        for (const view of world.hosts.values())
+          for (const { metadata } of skyhooksOf(world))
+            if (heldUp.has(reasonOf(nodeOf(world, view), metadata.name)?.reason ?? '')) heldUpAtMs.set(view.name, atMs)
         for (const skyhook of skyhooksOf(world)) {
           const { name } = skyhook.metadata
           if (judged.has(name) || atMs - endedAtMs < boundMs(skyhook)) continue
