@@ -24,6 +24,16 @@ test('a slot that goes back after the package is complete is allowed once the No
   expect([world.violations.length, world.checks()]).toEqual([1, 3])
 })
 
+test('a slot may go after the Node has said complete, although an edit asks for more by then', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  world.complete('n1')
+  say(world, 'complete')
+  say(world, 'in_progress')
+  world.release('agent:n1')
+  expect([world.violations, world.checks()]).toEqual([[], 1])
+})
+
 test('a slot under which nothing ran may go whatever the Node says', () => {
   const world = sampleWorld(slotsKept)
   world.take('n1')

@@ -9,7 +9,17 @@ import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { labelKeys } from '../../src/lease/names.ts'
 import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
 import type { Fact, Host } from './facts.ts'
-import { hostOfClient, isOfScope, isSelected, isSlotOf, marksOf, nodeOf, skyhookOf, slotsOf } from './cluster.ts'
+import {
+  hostOfClient,
+  isOfScope,
+  isSelected,
+  isSlotOf,
+  marksOf,
+  nodeOf,
+  skyhookOf,
+  skyhooksOf,
+  slotsOf,
+} from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Promised } from './promised.ts'
 import { reasonOf } from './reasons-true.ts'
@@ -20,6 +30,8 @@ export const slotsKept: Promised = {
     const evidence = evidenceOf(world)
     /** `host skyhook`: a step has run since its agent last gave a slot back. */
     const worked = new Set<string>()
+    /** Of those: the Node has said complete since. An edit may ask for more before the slot is gone. */
+    const said = new Set<string>()
     let checks = 0
 
     /** What of it is not over yet. */
@@ -38,7 +50,8 @@ export const slotsKept: Promised = {
       const isFinished = isAsked && evidence.work.unfinished(view.name, object).length === 0
       if (!isFinished || !worked.has(`${view.name} ${name}`) || evidence.isBlind(view.name)) return undefined
       const status = node.metadata.annotations?.[statusKey(name)]
-      const isSaid = status === 'complete' || reasonOf(node, name) !== undefined
+      const wasSaid = status === 'complete' || said.has(`${view.name} ${name}`)
+      const isSaid = wasSaid || reasonOf(node, name) !== undefined
       return isSaid ? undefined : `its Node says ${status ?? 'nothing'} of ${name}, which is complete`
     }
 
@@ -63,11 +76,25 @@ export const slotsKept: Promised = {
       worked.delete(`${view.name} ${skyhook}`)
     }
 
+    function seeNode({ version, previous }: Extract<Fact, { kind: 'commit' }>['change']): void {
+      const [after, before] = [version.object.metadata, previous?.object.metadata]
+      const host = evidence.hostNamed(after.name)?.name
+      for (const { metadata } of skyhooksOf(world)) {
+        const key = statusKey(metadata.name)
+        const isNew = before?.annotations?.[key] !== 'complete'
+        if (isNew && after.annotations?.[key] === 'complete') said.add(`${host} ${metadata.name}`)
+      }
+    }
+
     return {
       on(event) {
         evidence.see(event)
-        if (event.kind === 'host' && event.event.event === 'stepStarted')
-          worked.add(`${event.host} ${event.event.step.skyhook}`)
+        if (event.kind === 'host' && event.event.event === 'stepStarted') {
+          const key = `${event.host} ${event.event.step.skyhook}`
+          worked.add(key)
+          said.delete(key)
+        }
+        if (event.kind === 'commit' && event.change.resource.plural === 'nodes') seeNode(event.change)
         if (event.kind !== 'commit' || event.change.type !== 'DELETED') return
         if (event.change.resource.plural === 'leases') seeDeletion(event)
       },

@@ -7,7 +7,7 @@ export const skyhooksAtMs = 9_000
 export const rolloutMs = [skyhooksAtMs, 90_000] as const
 /** Every fault ends here, and edits that keep the fleet from completing are taken back. */
 export const healAtMs = 360_000
-/** The run ends at the latest after this, even if the fleet has not settled. */
-export const endAtMs = 1_800_000
+/** The run ends at the latest after this, even if the fleet has not settled: 50 nodes one by one take half an hour. */
+export const endAtMs = 3_600_000
 /** The run ends when the fleet has been settled for this long. */
 export const settledMs = 15_000
