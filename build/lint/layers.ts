@@ -79,7 +79,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 
   // The tool for people, beside the agent: none imports the other.
   ...rows('src/cli', belowCli, {
-    framework: ['connection'],
+    framework: [],
     connection: ['framework', 'fleet-view'],
     output: ['framework'],
     objects: ['framework', 'connection', 'output', 'fleet-view'],

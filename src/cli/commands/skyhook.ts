@@ -22,7 +22,7 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import { counted } from '../../schemas/wording.ts'
 import { skyhookConditions } from '../../schemas/catalogue/conditions.ts'
-import { listAgentDaemonSets } from '../connection/connection.ts'
+import { listAgentDaemonSets } from '../connection/agent-namespace.ts'
 import {
   getSkyhook,
   listNodes,

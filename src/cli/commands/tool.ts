@@ -3,7 +3,7 @@ import { timeoutSignal } from '../../schemas/clock.ts'
 import { version as ownVersion } from '../../schemas/version.ts'
 import { defineCommand, type Context } from '../framework/command.ts'
 import { describeError, exitCodes } from '../framework/command-error.ts'
-import { listAgentDaemonSets } from '../connection/connection.ts'
+import { listAgentDaemonSets } from '../connection/agent-namespace.ts'
 import { envelope, print } from '../output/print.ts'
 import { connectionHelp } from '../framework/parse.ts'
 

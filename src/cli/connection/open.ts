@@ -1,7 +1,7 @@
 import { createKubeTransport } from '../../kube/transport.ts'
 import { version } from '../../schemas/version.ts'
 import type { Connect } from '../framework/run.ts'
-import { findAgentNamespace } from './connection.ts'
+import { findAgentNamespace } from './agent-namespace.ts'
 import { resolveAccess, impersonationHeaders, type Access } from './kubeconfig.ts'
 import type { Agent } from 'node:http'
 import type { RequestOptions } from 'node:https'

@@ -2,8 +2,8 @@
  * A command of `kubectl skyhook`: a value with its arguments, flags, help and action. The parser, the help texts, the
  * completion and the tests of examples all read it.
  */
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
-import type { Connection } from '../connection/connection.ts'
 import type { ExitCode } from './command-error.ts'
 import type { Painter } from './paint.ts'
 
@@ -106,6 +106,22 @@ export type TextOutput = Omit<TextStream, 'write'> & {
   document(text: string): void
   /** Replaces the content of the terminal. */
   screen(text: string, paint?: Painter): void
+}
+
+/** A connection to the API server of the kubeconfig and the connection flags. */
+export type Connection = {
+  readonly transport: KubeTransport
+  /** The context of the kubeconfig, for people; absent without a kubeconfig. */
+  readonly contextName: string | undefined
+  /** For people: `https://host:port`, with the path if it has one. */
+  readonly server: string
+  /** The value of `-n`. */
+  readonly namespace: string | undefined
+  /**
+   * The namespace of the agents: `-n`, or by default the namespace of their DaemonSet, with one request to the API
+   * server. Throws a `CommandError` without `-n` if there is no DaemonSet, or more than one.
+   */
+  readonly agentNamespace: () => Promise<string>
 }
 
 export type Context = {

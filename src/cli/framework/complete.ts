@@ -1,7 +1,6 @@
 import { skyhooksPath, policiesPath } from '../../schemas/api.ts'
 import { timeoutSignal } from '../../schemas/clock.ts'
-import type { Connection } from '../connection/connection.ts'
-import type { Command, CompletionSource, Flag, Flags, Machine } from './command.ts'
+import type { Command, CompletionSource, Connection, Flag, Flags, Machine } from './command.ts'
 import { type GlobalFlags, parseGlobals } from './parse.ts'
 import { longName, actionFlags, connectionFlags, generalFlags, groups } from './flags.ts'
 

@@ -1,6 +1,5 @@
 import { messageOf } from '../../schemas/json.ts'
-import type { Connection } from '../connection/connection.ts'
-import type { Command, Context, OutputFormat, TextOutput, TextStream, Machine } from './command.ts'
+import type { Command, Connection, Context, OutputFormat, TextOutput, TextStream, Machine } from './command.ts'
 import { usageError, exitCodes, type ExitCode, exitCodeOf, describeError, refusedError } from './command-error.ts'
 import { complete } from './complete.ts'
 import { type Call, parseCall, type GlobalFlags } from './parse.ts'

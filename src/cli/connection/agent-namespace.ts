@@ -1,24 +1,9 @@
+/** The namespace of the agents: that of their DaemonSet. */
 import type { KubeTransport } from '../../kube/transport.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import { agentSelector } from '../fleet-view/collections.ts'
 import { CommandError, notFoundError, refusedError, exitCodes } from '../framework/command-error.ts'
-
-/** A connection to the API server of the kubeconfig and the connection flags. */
-export type Connection = {
-  readonly transport: KubeTransport
-  /** The context of the kubeconfig, for people; absent without a kubeconfig. */
-  readonly contextName: string | undefined
-  /** For people: `https://host:port`, with the path if it has one. */
-  readonly server: string
-  /** The value of `-n`. */
-  readonly namespace: string | undefined
-  /**
-   * The namespace of the agents: `-n`, or by default the namespace of their DaemonSet, with one request to the API
-   * server. Throws a `CommandError` without `-n` if there is no DaemonSet, or more than one.
-   */
-  readonly agentNamespace: () => Promise<string>
-}
 
 type AgentDaemonSets = { readonly items?: readonly { readonly metadata: ObjectMeta }[] }
 
