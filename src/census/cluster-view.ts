@@ -13,8 +13,8 @@ import { labelKeys } from '../lease/names.ts'
 import { createPolicyWatch, type PolicyWatch } from '../lease/policy-watch.ts'
 import { leasesPathOf } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
-import { cordonKey, skyhooksWith, statusKey, versionKey } from '../schemas/annotations.ts'
-import { apiGroup, skyhooksPath } from '../schemas/api.ts'
+import { cordonKey, isOwnKey, skyhooksWith, statusKey } from '../schemas/annotations.ts'
+import { skyhooksPath } from '../schemas/api.ts'
 import { type Clock, type Random, sleep } from '../schemas/clock.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { type AgentPod, type Agents, createAgentMonitor } from './agent-liveness.ts'
@@ -210,11 +210,9 @@ type PodObject = KubeObject & {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
 }
 
-const isOwnAnnotation = (key: string): boolean => key.startsWith(`${apiGroup}/`) && !key.startsWith(versionKey(''))
-
 function slimNode({ metadata }: KubeObject): KubeObject {
   const { name, uid, resourceVersion, labels = {}, annotations = {} } = metadata
-  const ownAnnotations = Object.fromEntries(Object.entries(annotations).filter(([key]) => isOwnAnnotation(key)))
+  const ownAnnotations = Object.fromEntries(Object.entries(annotations).filter(([key]) => isOwnKey(key)))
   return { metadata: { name, uid, resourceVersion, labels, annotations: ownAnnotations } }
 }
 

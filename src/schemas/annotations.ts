@@ -5,6 +5,8 @@ import type { Interrupt } from './skyhook.ts'
 export const nodeStateKey = (skyhook: string): string => `${apiGroup}/nodeState_${skyhook}`
 export const statusKey = (skyhook: string): string => `${apiGroup}/status_${skyhook}`
 export const versionKey = (skyhook: string): string => `${apiGroup}/version_${skyhook}`
+/** Of our group, and not one that only the operator reads. */
+export const isOwnKey = (key: string): boolean => key.startsWith(`${apiGroup}/`) && !key.startsWith(versionKey(''))
 export const cordonKey = (skyhook: string): string => `${apiGroup}/cordon_${skyhook}`
 /** Ours: what the agent knows beyond nodeState, and the hash that distinguishes its own writes from a person's. */
 export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${skyhook}`

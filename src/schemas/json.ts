@@ -7,6 +7,9 @@ export type JsonObject = Readonly<Record<string, unknown>>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+export const isTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string')
+
 /** The value of a JSON text; undefined, which no JSON text means, when it is malformed. */
 export function parseJson(text: string): unknown {
   try {

@@ -23,3 +23,13 @@ export function perObjectAndName<K extends object, V>(
     return entry.value
   }
 }
+
+/** The same of a text, for as long as the returned function is kept. */
+export function perText<V>(compute: (text: string) => V): (text: string) => V {
+  const known = new Map<string, V>()
+  return (text) => {
+    const value = known.get(text) ?? compute(text)
+    known.set(text, value)
+    return value
+  }
+}

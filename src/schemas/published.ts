@@ -5,9 +5,9 @@
 import * as keys from './annotations.ts'
 import { sha256Hex } from './canonical-json.ts'
 import { type ReasonCode, reasonCodes } from './catalogue/reason-codes.ts'
-import { isObject, type JsonObject, parseObject } from './json.ts'
+import { isObject, isTexts, type JsonObject, parseObject } from './json.ts'
 import type { ObjectMeta } from './kubernetes.ts'
-import { perObjectAndName } from './per-object.ts'
+import { perObjectAndName, perText } from './per-object.ts'
 import { plainExcerpt } from './plain-text.ts'
 import { type Interrupt, interruptTypes, type NodeStatus, nodeStatuses } from './skyhook.ts'
 
@@ -80,15 +80,6 @@ export const publishedOf: (node: Publisher, skyhook: string) => Published = perO
 export function createPublishedReader(): typeof publishedOf {
   const [keysOnce, stateOnce] = [perText(keysOf), perText(readState)]
   return (node, skyhook) => published(node, keysOnce(skyhook), stateOnce)
-}
-
-function perText<V>(compute: (text: string) => V): (text: string) => V {
-  const known = new Map<string, V>()
-  return (text) => {
-    const value = known.get(text) ?? compute(text)
-    known.set(text, value)
-    return value
-  }
 }
 
 const keysOf = (skyhook: string) => ({
@@ -181,9 +172,6 @@ const uninstallIn = ({ enabled, apply }: JsonObject): NonNullable<keys.Published
   ...(typeof enabled === 'boolean' && { enabled }),
   ...(typeof apply === 'boolean' && { apply }),
 })
-
-const isTexts = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((one) => typeof one === 'string')
 
 const isInterrupts = (value: unknown): value is Readonly<Record<string, Interrupt>> =>
   isObject(value) && Object.values(value).every(isInterrupt)

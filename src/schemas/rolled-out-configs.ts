@@ -1,5 +1,5 @@
 import { apiGroup } from './api.ts'
-import { isObject } from './json.ts'
+import { isObject, isTexts } from './json.ts'
 
 /**
  * The configMap of each package that the Skyhook operator rolled out last, by package: the data of the ConfigMaps in
@@ -31,8 +31,5 @@ export type ConfigUpdates = Readonly<Record<string, readonly string[]>>
 /** Undefined where the status lacks them or has another type under that name. */
 export function configUpdatesOf(status: Readonly<Record<string, unknown>> | undefined): ConfigUpdates | undefined {
   const updates = status?.['configUpdates']
-  return isObject(updates) && Object.values(updates).every(isListOfText) ? (updates as ConfigUpdates) : undefined
+  return isObject(updates) && Object.values(updates).every(isTexts) ? (updates as ConfigUpdates) : undefined
 }
-
-const isListOfText = (value: unknown): boolean =>
-  Array.isArray(value) && value.every((each) => typeof each === 'string')

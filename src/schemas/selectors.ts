@@ -61,14 +61,14 @@ function toExpression(pattern: string): RegExp | undefined {
     else if (character === '\\') {
       index++
       if (index >= pattern.length) return undefined
-      source += literal(pattern.charAt(index))
+      source += RegExp.escape(pattern.charAt(index))
     } else if (character === '[') {
       const end = pattern.indexOf(']', index + (pattern.charAt(index + 1) === '^' ? 3 : 2))
       if (end < 0) return undefined
       const inside = pattern.slice(index + 1, end).replaceAll(/[\\[\]]/g, '\\$&')
       source += `[${inside}]`
       index = end
-    } else source += literal(character)
+    } else source += RegExp.escape(character)
   }
   try {
     return new RegExp(`^${source}$`, 'su')
@@ -76,5 +76,3 @@ function toExpression(pattern: string): RegExp | undefined {
     return undefined // a class such as [z-a]
   }
 }
-
-const literal = (character: string): string => character.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')

@@ -304,24 +304,29 @@ function preparationsOf(
 const isAboutSpec = ({ version: about }: Evidence, { version }: PackageSpec): boolean =>
   about === undefined || about === version
 
-/** A package of unknown content: a step in each mode, so that no decision takes a stage for passed. */
-const anyStep: Step = {
-  name: '',
-  path: '',
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'step',
-  upgradeStep: false,
+/** A package of unknown content: a step in each of these modes, so that no decision takes a stage for passed. */
+export function configWith(modes: readonly Mode[], path: string): PackageConfig {
+  const step: Step = {
+    name: '',
+    path,
+    arguments: [],
+    returncodes: [0],
+    onHost: true,
+    env: {},
+    idempotence: 'step',
+    upgradeStep: false,
+  }
+  return {
+    packageName: '',
+    packageVersion: '',
+    expectedConfigFiles: [],
+    modes: Object.fromEntries(modes.map((mode) => [mode, [step]])),
+  }
 }
-const modes = stagesWithSteps.flatMap((stage): readonly Mode[] => [stage, `${stage}-check`])
-const anyConfig: PackageConfig = {
-  packageName: '',
-  packageVersion: '',
-  expectedConfigFiles: [],
-  modes: Object.fromEntries(modes.map((mode) => [mode, [anyStep]])),
-}
+const anyConfig = configWith(
+  stagesWithSteps.flatMap((stage): readonly Mode[] => [stage, `${stage}-check`]),
+  '',
+)
 
 const apiFailures: ReadonlySet<string> = new Set(['ApiServerUnavailable', 'ApiRequestRefused', 'InternalError'])
 /** Failures count once they have lasted a while. */

@@ -1,8 +1,7 @@
 /** What is kept of the objects of a fleet view. There may be thousands of Nodes: only what views and decisions use. */
 import type { KubeObject } from '../../kube/objects.ts'
 import type { Lease } from '../../lease/slot.ts'
-import { versionKey } from '../../schemas/annotations.ts'
-import { apiGroup } from '../../schemas/api.ts'
+import { isOwnKey } from '../../schemas/annotations.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, Toleration } from '../../schemas/kubernetes.ts'
 import { isNodeWrightKey } from '../../schemas/nodewright.ts'
@@ -98,8 +97,6 @@ const nodeInfoKeys: ReadonlySet<string> = new Set([
   'containerRuntimeVersion',
   'architecture',
 ])
-
-const isOwnKey = (key: string): boolean => key.startsWith(`${apiGroup}/`) && !key.startsWith(versionKey(''))
 
 /** A Skyhook without the fields that kubectl and the API server keep for themselves. */
 export function slimSkyhook(skyhook: Skyhook): Skyhook {

@@ -1,10 +1,12 @@
 /** What becomes of a node when everything that its agent orders is done at once. Pure. */
+import { patchedNode } from '../../kube/node-writer.ts'
 import type { InterruptRun } from '../../schemas/journal.ts'
-import type { NodePatch } from '../../schemas/kubernetes.ts'
+import type { NodePatch, ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import { known, type OwnSlot, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
 import { versionsOf } from '../../stages/skyhook/slot.ts'
 import { withReady } from './rehearsal-start.ts'
+import { merged } from './three-way-merge.ts'
 
 /** Everything that the agent orders succeeds. */
 export const carriedOut = (snapshot: Snapshot, actions: readonly Action[], asksForInterrupts: boolean): Snapshot =>
@@ -115,32 +117,7 @@ export function interrupted(snapshot: Snapshot, run: InterruptRun): Snapshot {
 }
 
 function patched({ node }: Snapshot, patch: NodePatch): Snapshot['node'] {
-  const { metadata, spec, status } = node
-  const merged = (
-    before: Readonly<Record<string, string>> = {},
-    changes: NodePatch['labels'],
-  ): Record<string, string> =>
-    Object.fromEntries(
-      Object.entries({ ...before, ...changes }).flatMap(([key, value]) =>
-        value === null ? [] : [[key, value] as const],
-      ),
-    )
-  const replaced = new Set([...patch.conditions.map(({ type }) => type), ...patch.removedConditions])
-  return {
-    metadata: {
-      ...metadata,
-      resourceVersion: `${metadata.resourceVersion}+`,
-      labels: merged(metadata.labels, patch.labels),
-      annotations: merged(metadata.annotations, patch.annotations),
-    },
-    spec: {
-      ...spec,
-      ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
-      ...(patch.taints && { taints: patch.taints }),
-    },
-    status: {
-      ...status,
-      conditions: [...(status?.conditions ?? []).filter(({ type }) => !replaced.has(type)), ...patch.conditions],
-    },
-  }
+  const { labels, annotations } = patch
+  const resourceVersion = `${node.metadata.resourceVersion}+`
+  return patchedNode(node, patch, merged(node.metadata, { resourceVersion, labels, annotations }) as ObjectMeta)
 }

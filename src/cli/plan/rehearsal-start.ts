@@ -4,9 +4,10 @@
  */
 import type { Journal, PackageRecord } from '../../schemas/journal.ts'
 import type { NodeCondition } from '../../schemas/kubernetes.ts'
-import { type Mode, type PackageConfig, type Step, stagesWithSteps } from '../../schemas/package-config.ts'
+import { stagesWithSteps } from '../../schemas/package-config.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import { known, type Preparation, type Snapshot } from '../../stages/model/snapshot.ts'
+import { configWith } from '../explain/node-snapshot.ts'
 
 /** What could stand in the way only for now is out of the way; what is due is done from the next moment on. */
 export const prepared = (start: Snapshot): Snapshot => ({
@@ -52,23 +53,7 @@ export const withReady = (conditions: readonly NodeCondition[] = []): readonly N
 ]
 
 /** A package that has something to do in each stage. */
-const anyStep: Step = {
-  name: '',
-  path: 'step',
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'step',
-  upgradeStep: false,
-}
-const modes = stagesWithSteps.flatMap((stage): readonly Mode[] => [stage])
-const anyConfig: PackageConfig = {
-  packageName: 'any',
-  packageVersion: '1.0.0',
-  expectedConfigFiles: [],
-  modes: Object.fromEntries(modes.map((mode) => [mode, [anyStep]])),
-}
+const anyConfig = { ...configWith(stagesWithSteps, 'step'), packageName: 'any', packageVersion: '1.0.0' }
 
 /** All images are on the host, of whichever package: one that takes longer would let others go first. */
 class AllPrepared extends Map<string, Preparation> {

@@ -27,3 +27,9 @@ export function ignoreNotFound(error: unknown): undefined {
   if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
   return undefined
 }
+
+/** The same for ENOENT alone: ENOTDIR stays an error. */
+export function undefinedIfAbsent(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  return undefined
+}

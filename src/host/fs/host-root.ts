@@ -12,7 +12,7 @@ import { link, lstat, mkdir, mkdtemp, open, readdir, rename, rmdir } from 'node:
 import { posix } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
 import { copyTree, syncTree, type TreeCopy } from './copy-tree.ts'
-import { ignoreNotFound } from './errors.ts'
+import { ignoreNotFound, undefinedIfAbsent } from './errors.ts'
 import {
   copyFile,
   readFlags,
@@ -286,9 +286,4 @@ function createRoot(root: string, walk: Walk, random: Random): HostRoot {
     stat: statTarget,
     lstat: async (path) => await lstatEntry(path).catch(ignoreNotFound),
   }
-}
-
-function undefinedIfAbsent(error: unknown): undefined {
-  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  return undefined
 }

@@ -8,7 +8,7 @@
  */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
-import { withFile, withPath } from './errors.ts'
+import { undefinedIfAbsent, withFile, withPath } from './errors.ts'
 import { assertTrustedLink } from './trust.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
@@ -196,8 +196,3 @@ const pathOf = ({ fd }: FileHandle): string => `/proc/self/fd/${fd}`
 
 /** `ENOENT: no such file or directory`, of the message of an error of node:fs. */
 const textOf = ({ message }: Error): string => message.replace(/, .*/s, '')
-
-function undefinedIfAbsent(error: unknown): undefined {
-  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  return undefined
-}

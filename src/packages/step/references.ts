@@ -12,6 +12,7 @@ import {
   expandVariables,
   systemdValueProblem,
 } from '../../schemas/environment-variable.ts'
+import { perText } from '../../schemas/per-object.ts'
 import type { EnvVar, EnvVarSource, PackageResources } from '../../schemas/skyhook.ts'
 import { countIn } from './quantity.ts'
 
@@ -196,14 +197,7 @@ function decodeText(base64: string): string | undefined {
   }
 }
 
-function cacheReads(port: ReferencePort): ReferencePort {
-  const cacheByName = <T>(read: (name: string) => Promise<T>): ((name: string) => Promise<T>) => {
-    const answers = new Map<string, Promise<T>>()
-    return (name) => {
-      const answer = answers.get(name) ?? read(name)
-      answers.set(name, answer)
-      return answer
-    }
-  }
-  return { secret: cacheByName((name) => port.secret(name)), configMap: cacheByName((name) => port.configMap(name)) }
-}
+const cacheReads = (port: ReferencePort): ReferencePort => ({
+  secret: perText((name) => port.secret(name)),
+  configMap: perText((name) => port.configMap(name)),
+})

@@ -2,7 +2,7 @@ import type { Journal, Lifecycle } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/json.ts'
 import { isEmptySelector, selects, tolerates } from '../../schemas/selectors.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
-import { isMirrorPod, type Pod, packagePodState, skyhookOfPackagePod } from '../model/pods.ts'
+import { isFinished, isMirrorPod, type Pod, packagePodState, skyhookOfPackagePod } from '../model/pods.ts'
 import type { EvictedOwner, NodeCount, Snapshot } from '../model/snapshot.ts'
 
 export type PodGroups = {
@@ -108,8 +108,6 @@ export const ownerKeyOf = ({ metadata }: Pod): string =>
 
 const controllerOf = ({ ownerReferences = [] }: Pod['metadata']) =>
   ownerReferences.find(({ controller }) => controller === true)
-
-const isFinished = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 const isOutOfReach = (pod: Pod, skipNamespaces: readonly string[]): boolean =>
   isMirrorPod(pod) ||

@@ -28,6 +28,9 @@ export const isReadyPod = ({ metadata, status }: Pod): boolean =>
   metadata.deletionTimestamp === undefined &&
   status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
 
+export const isFinished = ({ status }: Pick<MaybePackagePod, 'status'>): boolean =>
+  status?.phase === 'Succeeded' || status?.phase === 'Failed'
+
 /** Which pods to watch: none, the current ones, or those listed after our cordon became visible. */
 export type PodWatch = 'no' | 'any' | 'cordoned'
 
@@ -60,11 +63,10 @@ export const skyhookOfPackagePod = ({ metadata }: MaybePackagePod): string | und
  * `failing`: it fails repeatedly. `ended`: it has no work left. The work is in init containers; the container after
  * them only waits.
  */
-export function packagePodState({ status }: MaybePackagePod): PackagePodState {
-  const containers = status?.initContainerStatuses ?? []
+export function packagePodState(pod: MaybePackagePod): PackagePodState {
+  const containers = pod.status?.initContainerStatuses ?? []
   const hasEnded =
-    ['Succeeded', 'Failed'].includes(status?.phase ?? '') ||
-    (containers.length > 0 && containers.every(({ state }) => state?.terminated?.exitCode === 0))
+    isFinished(pod) || (containers.length > 0 && containers.every(({ state }) => state?.terminated?.exitCode === 0))
   const isFailing = containers.some(
     ({ state, restartCount = 0 }) =>
       restartCount > 0 || state?.waiting?.reason === 'CrashLoopBackOff' || (state?.terminated?.exitCode ?? 0) !== 0,

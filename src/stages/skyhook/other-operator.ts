@@ -15,7 +15,7 @@ import {
   nodeWrightMarksOn,
 } from '../../schemas/nodewright.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
-import { type PackagePodState, type Pod, packagePodState, skyhookOfPackagePod } from '../model/pods.ts'
+import { isFinished, type PackagePodState, type Pod, packagePodState, skyhookOfPackagePod } from '../model/pods.ts'
 import type { OtherOperator, Snapshot } from '../model/snapshot.ts'
 
 /** A Skyhook, or the known part of one that is gone. */
@@ -96,7 +96,7 @@ export function packagePodGate(builder: PlanBuilder): Reason | undefined {
   if (!mayHavePackagePods(builder)) return undefined
   const { pods } = builder.snapshot
   if (!pods.known) return { reason: 'Takeover', message: `looking for package pods of the operator: ${pods.why}` }
-  const found = pods.value.pods.filter((pod) => skyhookOfPackagePod(pod) !== undefined && !isOver(pod))
+  const found = pods.value.pods.filter((pod) => skyhookOfPackagePod(pod) !== undefined && !isFinished(pod))
   const pod = found.toSorted((a, b) => rank(a) - rank(b) || (nameOf(a) < nameOf(b) ? -1 : 1))[0]
   if (pod === undefined) return undefined
   const others = found.length === 1 ? '' : ` (and ${found.length - 1} more on this node)`
@@ -106,6 +106,5 @@ export function packagePodGate(builder: PlanBuilder): Reason | undefined {
   }
 }
 
-const isOver = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 const nameOf = ({ metadata }: Pod): string => `${metadata.namespace}/${metadata.name}`
 const rank = (pod: Pod): number => Object.keys(remedies).indexOf(packagePodState(pod))

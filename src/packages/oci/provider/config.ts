@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../../schemas/json.ts'
+import { isObject, isTexts, type JsonObject } from '../../../schemas/json.ts'
 import { durationMs } from '../../../schemas/time.ts'
 
 /** One entry of a CredentialProviderConfig: a plugin of the kubelet that provides logins for some images. */
@@ -61,17 +61,18 @@ function parseProvider(entry: unknown, refuse: (why: string) => never): Credenti
     return refuse('.name must be the name of a program, without slash and space')
   if (typeof apiVersion !== 'string' || !pluginVersions.test(apiVersion))
     return refuse('.apiVersion must be credentialprovider.kubelet.k8s.io/v1, v1beta1 or v1alpha1')
-  const images = stringsOf(matchImages) ?? refuse('.matchImages must be a list of strings')
+  const images = isTexts(matchImages) ? matchImages : refuse('.matchImages must be a list of strings')
   if (images.length === 0) return refuse('.matchImages is empty')
   const malformed = images.find((one) => !isAddress(one))
   if (malformed !== undefined) return refuse(`.matchImages: ${malformed} is not the address of images`)
   const defaultCacheMs = typeof defaultCacheDuration === 'string' ? durationMs(defaultCacheDuration) : undefined
+  const parameters = args ?? []
   return {
     name,
     apiVersion,
     matchImages: images,
     defaultCacheMs: defaultCacheMs ?? refuse('.defaultCacheDuration must be a duration, such as 12h'),
-    args: stringsOf(args ?? []) ?? refuse('.args must be a list of strings'),
+    args: isTexts(parameters) ? parameters : refuse('.args must be a list of strings'),
     env: variablesOf(env ?? [], refuse),
     needsServiceAccount: isObject(tokenAttributes) && tokenAttributes['requireServiceAccount'] !== false,
   }
@@ -79,10 +80,6 @@ function parseProvider(entry: unknown, refuse: (why: string) => never): Credenti
 
 /** The kubelet accepts what can follow the scheme of a URL. */
 const isAddress = (pattern: string): boolean => /^(?:https?:\/\/)?[^/\s?#@%\\][^\s?#@%\\]*$/.test(pattern)
-
-function stringsOf(value: unknown): string[] | undefined {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
-}
 
 function variablesOf(list: unknown, refuse: (why: string) => never): Record<string, string> {
   if (!Array.isArray(list)) return refuse('.env must be a list')
