@@ -16,7 +16,11 @@ import { policyNotFound } from './operator-conditions.ts'
 import { type CompartmentStatus, conditionOf, statusOf } from './skyhook-status.ts'
 import { formatNodeNames } from './summary-text.ts'
 
-type CompartmentInput = { readonly skyhook: Skyhook; readonly counts: Counts; readonly ledger: Ledger | undefined }
+export type CompartmentInput = {
+  readonly skyhook: Skyhook
+  readonly counts: Counts
+  readonly ledger: Ledger | undefined
+}
 
 /** `nowMs`: wall clock. */
 type RolloutInput = CompartmentInput & { readonly nowMs: number }

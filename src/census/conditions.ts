@@ -20,6 +20,7 @@ export type ConditionsInput = {
   /** With the status before, if there was one. */
   readonly skyhook: Skyhook
   readonly counts: Counts
+  /** The current one, with the state of the batches. */
   readonly ledger?: Ledger | undefined
   readonly status: NodeStatus
   readonly finalizer: FinalizerPlan

@@ -1,5 +1,4 @@
 /** Converts the counts to the series of the fleet. Pure: no series is remembered, so none is left over. */
-import type { Ledger } from '../lease/ledger.ts'
 import { compartmentsOf } from '../lease/policy/compartments.ts'
 import { statusKey } from '../schemas/annotations.ts'
 import { skyhookConditions } from '../schemas/catalogue/conditions.ts'
@@ -22,15 +21,12 @@ import {
   type StageName,
   stageNames,
 } from '../schemas/skyhook.ts'
-import { compartmentStatuses } from './compartment-status.ts'
+import { type CompartmentInput, compartmentStatuses } from './compartment-status.ts'
 import { type Counts, rollUp } from './count.ts'
 import type { CensusNode, NodeFact } from './node-facts.ts'
 import { type CompartmentStatus, conditionOf, statusOf } from './skyhook-status.ts'
 
-export type SeriesInput = {
-  readonly skyhook: Skyhook
-  readonly counts: Counts
-  readonly ledger: Ledger | undefined
+export type SeriesInput = CompartmentInput & {
   /** Those that were counted, and others. */
   readonly nodes: ReadonlyMap<string, CensusNode>
 }

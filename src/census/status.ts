@@ -1,28 +1,18 @@
-import type { Ledger } from '../lease/ledger.ts'
 import { ownValue } from '../schemas/json.ts'
 import type { ConfigUpdates } from '../schemas/rolled-out-configs.ts'
 import type { NodeStatus, Skyhook, SkyhookSpec } from '../schemas/skyhook.ts'
 import { changedKeys } from '../stages/model/package-inputs.ts'
 import { compartmentStatuses } from './compartment-status.ts'
-import { nextConditions } from './conditions.ts'
-import { type Counts, rollUp } from './count.ts'
-import type { FinalizerPlan } from './finalizer.ts'
+import { type ConditionsInput, nextConditions } from './conditions.ts'
+import { rollUp } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
 import { conditionOf, type NodeState, type SkyhookStatus, statusesByUrgency, statusOf } from './skyhook-status.ts'
 
-export type StatusInput = {
-  readonly skyhook: Skyhook
-  readonly counts: Counts
-  /** The current one, with the state of the batches. */
-  readonly ledger?: Ledger | undefined
-  readonly finalizer: FinalizerPlan
-  readonly isSpecPropagating: boolean
-  readonly mayFailuresBeOld: boolean
+export type StatusInput = Omit<ConditionsInput, 'status'> & {
   /** Of edits since the nodes were complete; by default those of the status before. */
   readonly configUpdates?: ConfigUpdates | undefined
   /** The API server serves the group of NodeWright; by default it does not. */
   readonly isNodeWrightServed?: boolean
-  readonly nowMs: number
 }
 
 /**

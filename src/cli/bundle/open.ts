@@ -120,16 +120,8 @@ export const fromFlag = {
   summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
 } as const
 
-type Source = {
-  readonly transport: KubeTransport
-  /** Of the agents. */
-  readonly namespace: string
-  /** Of an archive: stopped at the time of the archive. */
-  readonly clock: Clock
-}
-
 /** `file`: an archive; undefined: the cluster of the call. */
-export async function openSource(context: Context, file: string | undefined): Promise<Source> {
+export async function openSource(context: Context, file: string | undefined): Promise<Omit<OpenBundle, 'index'>> {
   if (file !== undefined) return await openBundle(file, context)
   const { transport, agentNamespace } = await context.connect()
   return { transport, namespace: await agentNamespace(), clock: context.clock }

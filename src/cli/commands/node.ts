@@ -73,12 +73,8 @@ function countsOf(nodes: readonly ListedNode[]): string {
 }
 
 /** In the operator's JSON. */
-type NodeActivity = {
-  readonly nodeName: string
+type NodeActivity = Omit<ListedNode, 'restarts'> & {
   readonly skyhookName: string
-  readonly status: string
-  readonly packagesComplete: number
-  readonly packagesTotal: number
   readonly packages?: readonly PublishedPackage[]
 }
 

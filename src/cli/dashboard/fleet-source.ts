@@ -26,6 +26,7 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import { yamlText } from '../framework/yaml-text.ts'
 import { followSteps } from '../agent-log/node-log.ts'
 import type { LogPorts } from '../agent-log/read-log.ts'
+import type { PlanOptions } from '../dry-run/plan-file.ts'
 
 /** A square has to change within two seconds of the node. */
 const drawIntervalMs = 500
@@ -168,16 +169,11 @@ function manifestOf({ metadata, spec }: Pick<Skyhook, 'metadata' | 'spec'>): str
 /** Between two nodes of a plan: an answer to somebody else takes several turns of the event loop. */
 const planRestMs = 5
 
-type EditPlanOptions = {
-  readonly transport: KubeTransport
-  readonly namespace: string
-  readonly clock: Clock
-  readonly signal: AbortSignal
-}
+type EditPlanOptions = Pick<PlanOptions, 'transport' | 'namespace' | 'clock' | 'signal'>
 
 /** What an apply of a text would do. `of`: what `transport` is. @throws CommandError for what cannot be planned */
 async function planEdit(text: string, options: EditPlanOptions, of: 'cluster' | 'archive'): Promise<EditPlan> {
-  const { transport, namespace, clock, signal } = options
+  const { clock, signal } = options
   // loaded at its first use: it knows the rules of the resource definitions
   const [{ readManifests }, planFile, { filePlanText }] = await Promise.all([
     import('../dry-run/manifests.ts'),
@@ -187,10 +183,7 @@ async function planEdit(text: string, options: EditPlanOptions, of: 'cluster' | 
     import('../dry-run/file-plan-output.ts'),
   ])
   const found = await planFile(readManifests(text, 'the text'), {
-    transport,
-    namespace,
-    clock,
-    signal,
+    ...options,
     isDelete: false,
     checkEvictions: false,
     betweenNodes: () => sleep(clock, planRestMs, signal),

@@ -2,6 +2,7 @@
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { NodeExplanation } from '../explain/explain-node.ts'
+import type { PublishedPackage } from '../objects/read.ts'
 import type { SkyhookStatus, Completion } from '../status/fleet-status.ts'
 import type { Freshness } from '../status/watch-fleet.ts'
 import type { Lane } from './lanes.ts'
@@ -83,7 +84,7 @@ export type NodeSquare = {
 export type NodeAnswer = {
   readonly nowMs: number
   readonly explanation: NodeExplanation
-  readonly packages: readonly PackageRow[]
+  readonly packages: readonly Omit<PublishedPackage, 'image'>[]
   /** By name. */
   readonly others: readonly OtherSkyhook[]
   readonly events: PanelEvents
@@ -106,14 +107,6 @@ export type EventRow = {
   readonly reason: string
   readonly message: string
   readonly atMs: number
-}
-
-type PackageRow = {
-  readonly name: string
-  readonly version: string
-  readonly stage: string
-  readonly state: string
-  readonly restarts: number
 }
 
 /** Another Skyhook that selects the node, or has packages there. */

@@ -34,7 +34,7 @@ export type FilePlan = {
   readonly disrupts: boolean | undefined
 }
 
-type PlanOptions = {
+export type PlanOptions = {
   readonly transport: KubeTransport
   readonly namespace: string
   readonly clock: Clock

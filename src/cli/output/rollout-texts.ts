@@ -6,7 +6,13 @@ import type { NodeStatus } from '../../schemas/skyhook.ts'
 
 const maxVersions = 3
 
-type PackageVersions = { readonly name: string; readonly version?: string; readonly from: readonly string[] }
+export type PackageVersions = {
+  readonly name: string
+  /** The version of the spec; absent for a package that left it. */
+  readonly version?: string
+  /** Other versions, on nodes that are not complete. */
+  readonly from: readonly string[]
+}
 
 /** `tuned 1.0.0 -> 1.1.0`; installed versions come first, if they differ from the next one. */
 export function packageText({ name, version, from }: PackageVersions): string {
@@ -15,7 +21,13 @@ export function packageText({ name, version, from }: PackageVersions): string {
   return from.length === 0 ? `${name} ${version}` : `${name} ${before} -> ${version}`
 }
 
-type Pace = { readonly nodesPerHour: number; readonly restMs: number; readonly measured: number }
+export type Pace = {
+  readonly nodesPerHour: number
+  /** Until all nodes are complete, if nothing changes. */
+  readonly restMs: number
+  /** Completions that were measured. */
+  readonly measured: number
+}
 
 /** The rate in two digits, as a plain number: 750, 7.5, 0.75. */
 export const paceText = ({ nodesPerHour, restMs, measured }: Pace): string =>

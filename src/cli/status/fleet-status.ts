@@ -12,7 +12,13 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { mapped } from '../fleet-view/readable.ts'
 import { knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf, finishedWork } from '../fleet-view/skyhook-view.ts'
-import { compared, type FinishedWork, type RunningStep } from '../output/rollout-texts.ts'
+import {
+  compared,
+  type FinishedWork,
+  type Pace,
+  type PackageVersions,
+  type RunningStep,
+} from '../output/rollout-texts.ts'
 import {
   type AgentStates,
   agentStates,
@@ -23,7 +29,7 @@ import {
   reasonOf,
 } from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
-import { type PackageVersions, packageVersions } from './package-versions.ts'
+import { packageVersions } from './package-versions.ts'
 
 export type SkyhookStatus = {
   readonly name: string
@@ -83,14 +89,6 @@ export type ReasonGroup = {
 
 /** One step, on the nodes that run it. Times and attempts are those of the node that has run it longest. */
 export type StepGroup = RunningStep & { readonly nodes: readonly string[] }
-
-export type Pace = {
-  readonly nodesPerHour: number
-  /** Until all nodes are complete, if nothing changes. */
-  readonly restMs: number
-  /** Completions that were measured. */
-  readonly measured: number
-}
 
 /** When a node completed a Skyhook. */
 export type Completion = { readonly skyhook: string; readonly atMs: number }

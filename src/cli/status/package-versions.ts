@@ -1,14 +1,7 @@
 /** The packages of a rollout: installed versions and next versions. Pure. */
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import type { PackageVersions } from '../output/rollout-texts.ts'
 import type { NodeFact } from './node-facts.ts'
-
-export type PackageVersions = {
-  readonly name: string
-  /** The version of the spec; absent for a package that left it. */
-  readonly version?: string
-  /** Other versions, on nodes that are not complete. */
-  readonly from: readonly string[]
-}
 
 /** By name; those that left the spec come last. */
 export function packageVersions(

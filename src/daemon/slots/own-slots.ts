@@ -1,4 +1,4 @@
-import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
+import { startReflector } from '../../kube/reflector.ts'
 import { readLedger } from '../../lease/ledger.ts'
 import {
   controlPlaneScope,
@@ -10,12 +10,13 @@ import {
 } from '../../lease/names.ts'
 import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
 import { hasSlotLabels, type Lease, readSlot, type Slot, slotLabelsOf } from '../../lease/slot.ts'
-import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Random } from '../../schemas/clock.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { type Known, known, type OwnSlot, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
 import * as slotBook from './slot-book.ts'
+import type { WatchPorts } from '../state/watch-facts.ts'
 
 /**
  * The slots of this node: the book of answers to its own requests, and a watch of the Leases that name the node. The
@@ -34,17 +35,12 @@ export type OwnSlots = {
   record(change: (book: slotBook.SlotBook, nowMs: number) => slotBook.SlotBook): void
 }
 
-export type OwnSlotsOptions = {
+export type OwnSlotsOptions = WatchPorts & {
   readonly leases: Leases
   readonly nodeName: string
   readonly node: () => KubernetesNode | undefined
   readonly skyhooks: () => Known<readonly SkyhookView[]>
   readonly journal: () => Journal
-  readonly clock: Clock
-  readonly random: Random
-  readonly wake: () => void
-  readonly onFact: (fact: ReflectorFact) => void
-  readonly signal: AbortSignal
 }
 
 export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {

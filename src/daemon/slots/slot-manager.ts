@@ -6,16 +6,14 @@ import {
   type SlotRequest,
 } from '../../lease/slot-acquisition.ts'
 import type { Slot } from '../../lease/slot.ts'
-import type { Leases } from '../../lease/slot-reads.ts'
 import { type AcquireOutcome, createRecoverySlot } from '../../lease/slot-creation.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../../schemas/budget.ts'
-import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Random } from '../../schemas/clock.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView, SlotDenial, SpecVersions } from '../../stages/model/snapshot.ts'
 import { versionsOf } from '../../stages/skyhook/slot.ts'
-import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
 import {
   changeSince,
@@ -26,8 +24,7 @@ import {
   whyInService,
 } from './confirmation.ts'
 import { type Denial, denied, isBudgetUnknown, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
-import { createHeldSlots } from './held-slots.ts'
-import type { OwnSlots } from './own-slots.ts'
+import { createHeldSlots, type HeldSlotsOptions } from './held-slots.ts'
 import * as slotBook from './slot-book.ts'
 import { findCompartment, type SlotLine } from './slot-line.ts'
 import {
@@ -73,24 +70,19 @@ const rejectedBackoff: Backoff = { initialMs: 1_000, maxMs: 300_000, jitter: 0.2
 /** A slot is released before the first step, because this node does not know the current spec. */
 const yieldBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 
-export type SlotManagerOptions = SlotRequestSources & {
-  readonly leases: Leases
-  readonly ownSlots: OwnSlots
-  /** When a request is useful. */
-  readonly line: SlotLine
-  /** The taint of nodes that join the cluster. */
-  readonly runtimeRequiredTaint: Taint
-  /** For Skyhooks without a budget. */
-  readonly defaultBudget: Budget
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Log
-  /** The time since which no census has counted, if that is so. */
-  readonly uncountedSince: () => string | undefined
-  readonly signal: AbortSignal
-  readonly onReleased: (phase: string, seconds: number) => void
-  readonly onAcquired: (seconds: number) => void
-}
+export type SlotManagerOptions = SlotRequestSources &
+  HeldSlotsOptions & {
+    /** When a request is useful. */
+    readonly line: SlotLine
+    /** The taint of nodes that join the cluster. */
+    readonly runtimeRequiredTaint: Taint
+    /** For Skyhooks without a budget. */
+    readonly defaultBudget: Budget
+    readonly random: Random
+    /** The time since which no census has counted, if that is so. */
+    readonly uncountedSince: () => string | undefined
+    readonly onAcquired: (seconds: number) => void
+  }
 
 export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const { leases, ownSlots, line, clock, random, log, signal } = options

@@ -1,9 +1,9 @@
 import { isUnknownOutcome } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import { lastErrorOf, type Reflector, type ReflectorFact, startReflector } from '../../kube/reflector.ts'
+import { lastErrorOf, type Reflector, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { Clock, Random } from '../../schemas/clock.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { WatchPorts } from './watch-facts.ts'
 
 type NodeObject = KubernetesNode & KubeObject
 
@@ -43,17 +43,7 @@ const maxDoubtMs = 60_000
 const lookAgainMs = 5_000
 
 /** Follows only the own Node. Drops images, volumes and other large parts of its status. */
-export function followNode(
-  transport: KubeTransport,
-  name: string,
-  options: {
-    readonly clock: Clock
-    readonly random: Random
-    readonly wake: () => void
-    readonly onFact: (fact: ReflectorFact) => void
-    readonly signal: AbortSignal
-  },
-): NodeSource {
+export function followNode(transport: KubeTransport, name: string, options: WatchPorts): NodeSource {
   const { clock, random, signal } = options
   let current: KubernetesNode | undefined
   /** The answer to a write that is newer than the Node in the watch. */

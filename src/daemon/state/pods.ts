@@ -1,9 +1,9 @@
 import { type KubeObject, listAll } from '../../kube/objects.ts'
-import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
+import { startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { Clock, Random } from '../../schemas/clock.ts'
 import { isMirrorPod, type Pod, type PodWatch, skyhookOfPackagePod } from '../../stages/model/pods.ts'
 import { type Known, known, unknown, type WatchedPods } from '../../stages/model/snapshot.ts'
+import type { WatchPorts } from './watch-facts.ts'
 
 type PodObject = Pod & KubeObject
 
@@ -16,18 +16,15 @@ export type PodSource = {
   readonly current: () => Known<WatchedPods>
 }
 
-export function createPodSource(options: {
-  readonly transport: KubeTransport
-  readonly clock: Clock
-  readonly random: Random
-  readonly nodeName: string
-  /** Called with the uids after every LIST and change; with none while the pods are not followed. */
-  readonly onUids: (uids: ReadonlySet<string>) => void
-  readonly onFact: (fact: ReflectorFact) => void
-  readonly onUnfollowed: () => void
-  readonly wake: () => void
-  readonly signal: AbortSignal
-}): PodSource {
+export function createPodSource(
+  options: WatchPorts & {
+    readonly transport: KubeTransport
+    readonly nodeName: string
+    /** Called with the uids after every LIST and change; with none while the pods are not followed. */
+    readonly onUids: (uids: ReadonlySet<string>) => void
+    readonly onUnfollowed: () => void
+  },
+): PodSource {
   const { transport, clock, random, nodeName, onUids, wake, signal } = options
   const query = { fieldSelector: `spec.nodeName=${nodeName}` }
   let current: Known<WatchedPods> = unknown('the pods of this node are not watched')

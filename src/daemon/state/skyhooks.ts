@@ -1,23 +1,18 @@
 import { isFutureVersion, isNotFound } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import {
-  lastErrorOf,
-  type Reflector,
-  type ReflectorFact,
-  type ReflectorState,
-  startReflector,
-} from '../../kube/reflector.ts'
+import { lastErrorOf, type Reflector, type ReflectorState, startReflector } from '../../kube/reflector.ts'
 import { requestBackoff } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { backoffMs } from '../../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../../schemas/budget.ts'
-import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
+import { sleep } from '../../schemas/clock.ts'
 import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
 import { isEqual } from '../../schemas/json.ts'
 import { type ConfigUpdates, configUpdatesOf } from '../../schemas/rolled-out-configs.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, known, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
+import type { WatchPorts } from './watch-facts.ts'
 
 /** After this many answers that differ from the watch, the watch is more than a moment late. */
 const minOtherAnswers = 3
@@ -39,21 +34,16 @@ export type SkyhookSource = {
  */
 export function followSkyhooks(
   transport: KubeTransport,
-  options: {
+  options: WatchPorts & {
     /** Spreads the reads of a fleet after one edit, in ms (design: up to min(5 s, 1 ms × agents)). */
     readonly readDelayMs: () => number
     /** What is known about the policy that a Skyhook names; undefined if it names none. */
     readonly policyOf: (name: string | undefined) => PolicyKnowledge | undefined
     /** For Skyhooks without a budget. */
     readonly defaultBudget: Budget
-    readonly clock: Clock
-    readonly random: Random
-    readonly wake: () => void
-    readonly onFact: (fact: ReflectorFact) => void
     readonly onReadFailed: (name: string, error: unknown) => void
     /** The Skyhook was read, or is gone. */
     readonly onReadEnded: (name: string) => void
-    readonly signal: AbortSignal
   },
 ): SkyhookSource {
   const { clock, random, signal } = options

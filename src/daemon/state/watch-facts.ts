@@ -1,7 +1,17 @@
 import { isGone } from '../../kube/errors.ts'
 import type { ReflectorFact } from '../../kube/reflector.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 import type { FailureBook } from '../failures/book.ts'
+
+/** What the sources need that follow objects by a watch. */
+export type WatchPorts = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly wake: () => void
+  readonly onFact: (fact: ReflectorFact) => void
+  readonly signal: AbortSignal
+}
 
 export type WatchFactsOptions = {
   readonly failures: Pick<FailureBook, 'record' | 'clear'>

@@ -22,6 +22,15 @@ import { serviceUnit } from '../../../schemas/systemd.ts'
 /** A folder of this machine, and what its config.json says. */
 export type PackageSource = { readonly folder: string; readonly config: PackageConfig }
 
+export type LifeFlags = {
+  readonly network: 'none' | 'host'
+  readonly stepTimeout: number
+  readonly keep: boolean
+  readonly ignore: readonly string[]
+  /** Undefined: the whole life. */
+  readonly only: StageName | undefined
+}
+
 type LifeRequest = {
   readonly context: Context
   /** Of this machine. */
@@ -32,14 +41,7 @@ type LifeRequest = {
   readonly interrupt: Interrupt | undefined
   readonly variables: readonly Variable[]
   readonly configMap: Readonly<Record<string, string>>
-  readonly flags: {
-    readonly network: 'none' | 'host'
-    readonly stepTimeout: number
-    readonly keep: boolean
-    readonly ignore: readonly string[]
-    /** Undefined: the whole life. */
-    readonly only: StageName | undefined
-  }
+  readonly flags: LifeFlags
 }
 
 /** A unix socket's path ends at 107 bytes, and that of the bus is below the folder of the run. */

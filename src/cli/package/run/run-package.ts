@@ -8,7 +8,7 @@ import type { InterruptType, StageName, Interrupt } from '../../../schemas/skyho
 import type { Context } from '../../framework/command.ts'
 import { CommandError, notFoundError, usageError, type ExitCode, exitCodes } from '../../framework/command-error.ts'
 import { envelope } from '../../output/print.ts'
-import { liveOnHost, type PackageSource } from './live-on-host.ts'
+import { type LifeFlags, liveOnHost, type PackageSource } from './live-on-host.ts'
 import { environmentNameProblem, environmentTextProblem } from '../../../schemas/environment-variable.ts'
 import type { Variable } from '../../../packages/step/references.ts'
 import { type Inputs, missingOnHosts } from '../../../stages/package/spec-problems.ts'
@@ -17,18 +17,13 @@ import { shownLines } from '../../../schemas/plain-text.ts'
 import { counted } from '../../../schemas/wording.ts'
 import type { ActReport, LifeReport } from './live.ts'
 
-export type RunFlags = {
+export type RunFlags = LifeFlags & {
   readonly from: string | undefined
-  readonly only: StageName | undefined
   readonly interrupt: InterruptType | 'none'
   readonly service: readonly string[]
   readonly config: readonly string[]
   readonly env: readonly string[]
   readonly root: string | undefined
-  readonly network: 'none' | 'host'
-  readonly stepTimeout: number
-  readonly ignore: readonly string[]
-  readonly keep: boolean
 }
 
 /** Returns `failed` where an act failed or something is left behind. @throws CommandError before anything is booted */
