@@ -49,10 +49,24 @@ test.each<[string, SkyhookSpec['drain'], PodOptions, readonly string[]]>([
 
 test('a reboot of the only node is allowed where drains are skipped there, and only while it is the only one', async () => {
   const { world, put, reboot } = worldUnderCordon({ singleNode: 'skip' }, 1)
+  await world.pass(40)
   put('p')
   expect(reboot()).toEqual([])
   world.register('n9')
   await world.pass(6)
+  expect(reboot()).toEqual(found)
+})
+
+test('an agent whose requests were slow until a moment ago may have counted a minute ago', async () => {
+  const { world, put, reboot } = worldUnderCordon({ singleNode: 'skip' }, 1)
+  put('p')
+  world.setHealthy('n1', false)
+  world.register('n9')
+  await world.pass(20)
+  world.setHealthy('n1', true)
+  await world.pass(15)
+  expect(reboot()).toEqual([])
+  await world.pass(30)
   expect(reboot()).toEqual(found)
 })
 

@@ -12,6 +12,10 @@ import { interruptIn, isRunningOn, mayEnd, ownerKey, type RunningPod } from './m
 
 /** An edit or a Node that joins reaches the agent within this time, unless a fault is in the way. */
 const newsMs = 5_000
+/** A request that was sent under a fault may be answered this long after it. */
+const requestTimeoutMs = 30_000
+/** Under a fault, or right after it: the number of Nodes is asked for before other requests that may take as long. */
+const slowNewsMs = 60_000
 
 export const endedPods: Promised = {
   name: 'ended-pods',
@@ -52,7 +56,9 @@ export const endedPods: Promised = {
       if (evidence.isBlind(view.name) || nodeOf(world, view) === undefined) return
       checks++
       const specs = specsFor(view)
-      const isOnlyNode = world.server.objects('nodes').length <= 1 || nowMs() - wasSingleUntilMs < newsMs
+      const healthyForMs = nowMs() - (evidence.health.sinceMs(view.name) ?? Infinity)
+      const countMs = healthyForMs >= requestTimeoutMs ? newsMs : slowNewsMs
+      const isOnlyNode = world.server.objects('nodes').length <= 1 || nowMs() - wasSingleUntilMs < countMs
       const seen = lastLook.get(view.name)
       for (const pod of podsOn(view)) {
         const { uid, name } = pod.metadata
@@ -98,6 +104,7 @@ export const endedPods: Promised = {
           if (what !== undefined) seeInterrupt(view, what)
         }
       },
+      tick: (atMs) => evidence.tick(atMs),
       checks: () => checks,
     }
   },
