@@ -1,6 +1,7 @@
 import { candidatesIn, compartmentOfNode, compartmentsOf } from '../lease/policy/compartments.ts'
 import type { Budget } from '../schemas/budget.ts'
-import { isFailure, type ReasonName } from '../schemas/catalogue/reasons.ts'
+import type { ReasonName } from '../schemas/catalogue/reasons.ts'
+import { isFailure } from '../schemas/catalogue/reason.ts'
 import type { DeploymentPolicySpec, PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { createPublishedReader } from '../schemas/published.ts'
 import { selects } from '../schemas/selectors.ts'

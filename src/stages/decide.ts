@@ -1,4 +1,4 @@
-import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
+import { reasonReportDelayMs } from '../schemas/catalogue/reason.ts'
 import { type Journal, journalVersion, type SkyhookRecord } from '../schemas/journal.ts'
 import { ownValue } from '../schemas/json.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'

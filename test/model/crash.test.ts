@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isRunning } from '../../src/schemas/journal.ts'
+import { isRunning } from '../../src/schemas/package-record.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { dropAttempt } from '../../src/stages/model/transitions.ts'

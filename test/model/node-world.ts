@@ -3,7 +3,7 @@
  * do to the cluster shows when it is looked at again: before each effect of the agent, and after each of its rounds.
  */
 import { skyhookTypeMeta } from '../../src/schemas/api.ts'
-import type { InterruptRun } from '../../src/schemas/journal.ts'
+import type { InterruptRun } from '../../src/schemas/package-record.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { bootstrapScope, controlPlaneScope, skyhookScope } from '../../src/lease/names.ts'
 import { newLease, type SlotTarget } from '../../src/lease/slot.ts'

@@ -4,7 +4,8 @@
  */
 import { readBlockedDrain } from '../../kube/evict.ts'
 import { gateNames, type ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
-import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'
+import { type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
+import { statusFor } from '../../schemas/catalogue/reason.ts'
 import { clip } from '../../schemas/plain-text.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import {

@@ -6,7 +6,7 @@ import type {
   RetryingPackage,
   StageAttempt,
   StageFailure,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { type Stage, stagesWithSteps } from '../../schemas/package-config.ts'
 import { packageReasonsOf } from '../../schemas/published.ts'

@@ -3,7 +3,8 @@
  * decision neither starts nor undoes anything because of it.
  */
 import type { Companion, PublishedWork } from '../../schemas/annotations.ts'
-import type { PackageFacts, PackageInputs, PackageRecord, SkyhookRecord, StageAttempt } from '../../schemas/journal.ts'
+import type { SkyhookRecord } from '../../schemas/journal.ts'
+import type { PackageFacts, PackageInputs, PackageRecord, StageAttempt } from '../../schemas/package-record.ts'
 import { ownValue } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Stage } from '../../schemas/package-config.ts'

@@ -3,7 +3,7 @@
  * since, and what it leaves open. Pure.
  */
 import { journalKey } from '../../schemas/annotations.ts'
-import type { PackageRecord } from '../../schemas/journal.ts'
+import type { PackageRecord } from '../../schemas/package-record.ts'
 import { ownValue } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { NodeStep, Published } from '../../schemas/published.ts'

@@ -1,6 +1,6 @@
 /** What becomes of a node when everything that its agent orders is done at once. Pure. */
 import { patchedNode } from '../../kube/node-writer.ts'
-import type { InterruptRun } from '../../schemas/journal.ts'
+import type { InterruptRun } from '../../schemas/package-record.ts'
 import type { NodePatch, ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import { known, type OwnSlot, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'

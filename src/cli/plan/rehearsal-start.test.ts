@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { emptyJournal, type PackageRecord, type RetryingPackage } from '../../schemas/journal.ts'
+import { emptyJournal } from '../../schemas/journal.ts'
+import type { PackageRecord, RetryingPackage } from '../../schemas/package-record.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import { pauseEnds, withShortPauses } from './rehearsal-start.ts'
 

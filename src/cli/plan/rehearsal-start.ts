@@ -2,7 +2,8 @@
  * The node as a rehearsal starts with it: nothing but the work itself stands in its way, and pauses after failures are
  * short, because steps take no time. Pure.
  */
-import type { Journal, PackageRecord } from '../../schemas/journal.ts'
+import type { Journal } from '../../schemas/journal.ts'
+import type { PackageRecord } from '../../schemas/package-record.ts'
 import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps } from '../../schemas/package-config.ts'
 import { publishedOf } from '../../schemas/published.ts'

@@ -4,8 +4,8 @@
  */
 import { isEqual } from '../../schemas/json.ts'
 import type { Interrupt, StageName } from '../../schemas/skyhook.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { type InterruptRun, openStepOf } from '../../schemas/journal.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
+import { type InterruptRun, openStepOf } from '../../schemas/package-record.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { decide } from '../../stages/decide.ts'
 import { hasMark } from '../../stages/drain/drain.ts'

@@ -1,7 +1,8 @@
 import { beforeEach, expect, test } from 'vitest'
 import { createHostFiles, type HostFiles } from '../../../test/kit/files/host-files.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
-import { emptyJournal, type Journal, type PackageProgress, type SkyhookRecord } from '../../schemas/journal.ts'
+import { emptyJournal, type Journal, type SkyhookRecord } from '../../schemas/journal.ts'
+import type { PackageProgress } from '../../schemas/package-record.ts'
 import { createLog } from '../telemetry/log.ts'
 import { type CrashLoop, createCrashLoop } from './crash-loop.ts'
 

@@ -1,6 +1,7 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { type Clock, toWallMs } from '../../schemas/clock.ts'
-import { attemptOf, type Journal, type SkyhookRecord } from '../../schemas/journal.ts'
+import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
+import { attemptOf } from '../../schemas/package-record.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
 import { formatTime } from '../../schemas/time.ts'
 import { errorField, type Log } from '../telemetry/log.ts'

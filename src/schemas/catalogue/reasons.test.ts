@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { isReportedOn, reasons, statusFor, type ReasonName } from './reasons.ts'
+import { reasons, type ReasonName } from './reasons.ts'
+import { isReportedOn, statusFor } from './reason.ts'
 
 const names = Object.keys(reasons) as ReasonName[]
 const unreportedOn = (object: 'Node' | 'Skyhook'): string[] =>

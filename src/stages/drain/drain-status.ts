@@ -1,4 +1,4 @@
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
 import { type PackageState, reasonOfBlocked } from '../model/package-state.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../schemas/canonical-json.ts'
-import type { MergedInterrupt } from '../../schemas/journal.ts'
+import type { MergedInterrupt } from '../../schemas/package-record.ts'
 import { matchesGlob } from '../../schemas/selectors.ts'
 import type { Interrupt } from '../../schemas/skyhook.ts'
 

@@ -1,12 +1,12 @@
 import { canonicalJson } from '../../schemas/canonical-json.ts'
+import type { SkyhookRecord } from '../../schemas/journal.ts'
 import type {
   MergedInterrupt,
   PackageRecord,
   PendingInterrupt,
   RetryingPackage,
   RunningPackage,
-  SkyhookRecord,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Interrupt, PackageSpec, StageName } from '../../schemas/skyhook.ts'

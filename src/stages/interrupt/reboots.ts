@@ -3,8 +3,9 @@
  * records the current boot: if the host loses its journal in between, the Node shows whether the reboot was made.
  */
 import type { RebootCount } from '../../schemas/annotations.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import type { InterruptRun, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
+import type { SkyhookRecord } from '../../schemas/journal.ts'
+import type { InterruptRun, PackageRecord } from '../../schemas/package-record.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import { appliedHash } from '../model/package-inputs.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'

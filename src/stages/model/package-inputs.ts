@@ -1,5 +1,5 @@
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
-import type { PackageInputs, PackageRecord } from '../../schemas/journal.ts'
+import type { PackageInputs, PackageRecord } from '../../schemas/package-record.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'

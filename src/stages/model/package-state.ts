@@ -1,5 +1,5 @@
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import type { InterruptRun, PackageProgress, PackageRecord, StepAttempt } from '../../schemas/journal.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
+import type { InterruptRun, PackageProgress, PackageRecord, StepAttempt } from '../../schemas/package-record.ts'
 import type { EntryState, StageName } from '../../schemas/skyhook.ts'
 import { keyOf, type Preparation, type Snapshot } from './snapshot.ts'
 

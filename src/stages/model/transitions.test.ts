@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import type { PackageProgress, PackageRecord, RetryingPackage, RunningPackage } from '../../schemas/journal.ts'
+import type { PackageProgress, PackageRecord, RetryingPackage, RunningPackage } from '../../schemas/package-record.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import * as functions from './transitions.ts'
 import { transitions, type Transition } from './transitions.ts'

@@ -13,7 +13,7 @@ import {
   type RunningPackage,
   type StageAttempt,
   type StageFailure,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { isLeftBehind, isOnHost, publishedState } from './package-state.ts'

@@ -5,7 +5,7 @@ import {
   type PackageRecord,
   type RetryingPackage,
   type RunningPackage,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import { ownValue } from '../../schemas/json.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'

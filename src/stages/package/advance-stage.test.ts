@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { plainStep } from '../../../test/kit/node-simulator/package-content.ts'
 import { builderOf, preparedPackage } from '../../../test/kit/objects/plan-builder.ts'
-import type { RunningPackage, StepResult } from '../../schemas/journal.ts'
+import type { RunningPackage, StepResult } from '../../schemas/package-record.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { advanceStage } from './advance-stage.ts'

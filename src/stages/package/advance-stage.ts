@@ -5,7 +5,7 @@ import {
   type StageAttempt,
   type StageFailure,
   type StepAttempt,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import { ownValue } from '../../schemas/json.ts'
 import { isCheck, type PackageConfig } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'

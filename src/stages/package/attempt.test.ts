@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { StageAttempt } from '../../schemas/journal.ts'
+import type { StageAttempt } from '../../schemas/package-record.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { AttemptObservation } from '../model/snapshot.ts'
 import { plainStep as step } from '../../../test/kit/node-simulator/package-content.ts'

@@ -1,6 +1,6 @@
 import { type Mode, type PackageConfig, type Stage, type Step, checkOf, isCheck } from '../../schemas/package-config.ts'
 import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
-import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
+import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/package-record.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
 import { reasonMessage } from '../model/plan-builder.ts'

@@ -1,11 +1,11 @@
+import type { SkyhookRecord } from '../../schemas/journal.ts'
 import {
   type CanceledStep,
   isRunning,
   openStepOf,
   type PackageRecord,
-  type SkyhookRecord,
   type StepAttempt,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import { hasStarted, mayBeRunning, type Permission } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import { keyOf } from '../model/snapshot.ts'

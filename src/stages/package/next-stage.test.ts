@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
+import type { PackageProgress, PackageRecord } from '../../schemas/package-record.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import {

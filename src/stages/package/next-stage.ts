@@ -6,7 +6,7 @@ import {
   type PackageProgress,
   type PackageRecord,
   type RetryingPackage,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { isConfigDue } from '../model/package-inputs.ts'
 import { isLeftBehind, isOnHost, publishedState } from '../model/package-state.ts'

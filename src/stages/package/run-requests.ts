@@ -1,4 +1,5 @@
-import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
+import type { PackageRecord } from '../../schemas/package-record.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { durationMs } from '../../schemas/time.ts'

@@ -4,7 +4,7 @@ import type {
   PackageRecord,
   RetryingPackage,
   StageAttempt,
-} from '../../schemas/journal.ts'
+} from '../../schemas/package-record.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { pendingForStage } from '../interrupt/pending.ts'

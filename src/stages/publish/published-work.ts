@@ -1,6 +1,7 @@
 /** The companion's data of each package's work: enough to predict the effect of an edit. */
 import { type PublishedStep, type PublishedWork, stepKey } from '../../schemas/annotations.ts'
-import { openStepOf, type PackageRecord, type SkyhookRecord, type StepAttempt } from '../../schemas/journal.ts'
+import type { SkyhookRecord } from '../../schemas/journal.ts'
+import { openStepOf, type PackageRecord, type StepAttempt } from '../../schemas/package-record.ts'
 import { parseObject } from '../../schemas/json.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { clip } from '../../schemas/plain-text.ts'

@@ -1,5 +1,6 @@
 import type { Companion } from '../../schemas/annotations.ts'
-import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
+import type { PackageRecord } from '../../schemas/package-record.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps } from '../../schemas/package-config.ts'
 import type { StageName } from '../../schemas/skyhook.ts'

@@ -1,10 +1,5 @@
-import type {
-  ConfigRecord,
-  PackageInputs,
-  PackageRecord,
-  PendingInterrupt,
-  SkyhookRecord,
-} from '../../schemas/journal.ts'
+import type { SkyhookRecord } from '../../schemas/journal.ts'
+import type { ConfigRecord, PackageInputs, PackageRecord, PendingInterrupt } from '../../schemas/package-record.ts'
 import { ownValue } from '../../schemas/json.ts'
 import { type PublishedEntry, parseState, publishedOf } from '../../schemas/published.ts'
 import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
-import { emptyJournal, type PackageRecord, type SkyhookRecord, type StoredJournal } from '../../schemas/journal.ts'
+import { emptyJournal, type SkyhookRecord, type StoredJournal } from '../../schemas/journal.ts'
+import type { PackageRecord } from '../../schemas/package-record.ts'
 import { carryTimes } from './carry-times.ts'
 
 const hourMs = 3_600_000

@@ -1,4 +1,5 @@
-import type { Journal, StageAttempt, StoredJournal } from '../../schemas/journal.ts'
+import type { Journal, StoredJournal } from '../../schemas/journal.ts'
+import type { StageAttempt } from '../../schemas/package-record.ts'
 import { isObject } from '../../schemas/json.ts'
 import { maxDrainPauseMs } from '../drain/drain-status.ts'
 import { maxStageRetryDelayMs } from '../model/transitions.ts'

@@ -5,7 +5,7 @@
  * This cannot deadlock: a node that waits for the control plane's slot may hold the Skyhook's, but a node that holds
  * the control plane's slot never waits for a Skyhook's. It gives the control plane's slot back.
  */
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
 import type { Journal, StaticPod } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'

@@ -1,12 +1,6 @@
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import {
-  isRetrying,
-  isRunning,
-  openStepOf,
-  openStepsOf,
-  type PackageRecord,
-  type SkyhookRecord,
-} from '../../schemas/journal.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
+import { openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
+import { isRetrying, isRunning, openStepOf, type PackageRecord } from '../../schemas/package-record.ts'
 import { drainBlocker, isDrainRequested } from '../drain/drain-status.ts'
 import { hasCordon } from '../drain/drain.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'

@@ -1,5 +1,5 @@
 import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'

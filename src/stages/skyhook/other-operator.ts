@@ -3,7 +3,7 @@
  * its own prefix, or an operator whose keys are gone from the Node. Only a person knows whether it counts.
  */
 import { cordonKey, journalKey, nodeStateKey, statusKey, versionKey } from '../../schemas/annotations.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import {
   ignoreNodeWrightCommand,

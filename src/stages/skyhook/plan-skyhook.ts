@@ -1,5 +1,6 @@
-import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
-import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
+import { type Reason, statusFor } from '../../schemas/catalogue/reason.ts'
+import type { SkyhookRecord } from '../../schemas/journal.ts'
+import { isRunning } from '../../schemas/package-record.ts'
 import { isEqual, ownValue } from '../../schemas/json.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import { isPastWork } from '../../schemas/skyhook.ts'

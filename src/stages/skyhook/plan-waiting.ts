@@ -1,4 +1,4 @@
-import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
+import { statusFor, type Reason } from '../../schemas/catalogue/reason.ts'
 import { drainBlocker, drainPause } from '../drain/drain-status.ts'
 import { hasRequiredTaint } from '../drain/node-spec.ts'
 import { otherInterrupt } from '../interrupt/run.ts'

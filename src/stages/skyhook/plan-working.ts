@@ -1,5 +1,5 @@
 import { finalAttempts } from '../../schemas/catalogue/reason-codes.ts'
-import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
+import { statusFor, type Reason } from '../../schemas/catalogue/reason.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import {
   blockedReason,

@@ -1,4 +1,4 @@
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
 import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
 import { isEqual, ownValue } from '../../schemas/json.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'

@@ -3,7 +3,7 @@
  * only when this node has proven itself. Nothing starts under such a slot: new work gives it back and requests another
  * one.
  */
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reason.ts'
 import type { DaemonSetReference, Soak } from '../../schemas/journal.ts'
 import { isPastWork, type SkyhookSpec } from '../../schemas/skyhook.ts'
 import { someOf } from '../../schemas/wording.ts'

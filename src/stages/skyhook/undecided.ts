@@ -1,6 +1,6 @@
 /** Reasons outside of the decisions: nothing can be decided, or the Node cannot be written. */
 import { reasonKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
-import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
+import { type Reason, statusFor } from '../../schemas/catalogue/reason.ts'
 import { type Journal, openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'

@@ -1,5 +1,5 @@
 /** What the host does for the agent: prepares images, starts steps, interrupts. */
-import type { InterruptRun, StepAttempt } from '../../../src/schemas/journal.ts'
+import type { InterruptRun, StepAttempt } from '../../../src/schemas/package-record.ts'
 import type { StepEnd } from '../../../src/schemas/step-end.ts'
 import { drainFacts } from '../../../src/stages/drain/pods.ts'
 import { type PackageImage, type StartStep, failureKey, preparationKey } from '../../../src/stages/model/plan.ts'

@@ -1,4 +1,5 @@
-import { type InterruptRun, type Journal, emptyJournal } from '../../../src/schemas/journal.ts'
+import { type Journal, emptyJournal } from '../../../src/schemas/journal.ts'
+import type { InterruptRun } from '../../../src/schemas/package-record.ts'
 import type { StatusReadResult } from '../../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodePatch } from '../../../src/schemas/kubernetes.ts'
 import type { PackageConfig } from '../../../src/schemas/package-config.ts'

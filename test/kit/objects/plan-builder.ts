@@ -1,5 +1,6 @@
 import { plainStep } from '../node-simulator/package-content.ts'
-import { emptyJournal, type PackageRecord } from '../../../src/schemas/journal.ts'
+import { emptyJournal } from '../../../src/schemas/journal.ts'
+import type { PackageRecord } from '../../../src/schemas/package-record.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { newPlanBuilder, newSkyhookRecord, type PlanBuilder } from '../../../src/stages/model/plan-builder.ts'
 import {

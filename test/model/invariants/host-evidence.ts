@@ -1,4 +1,5 @@
-import { attemptOf, type Journal, type PackageRecord } from '../../../src/schemas/journal.ts'
+import type { Journal } from '../../../src/schemas/journal.ts'
+import { attemptOf, type PackageRecord } from '../../../src/schemas/package-record.ts'
 import { matchesGlob } from '../../../src/schemas/selectors.ts'
 import type { EnvVar, PackageSpec } from '../../../src/schemas/skyhook.ts'
 import { pendingIfRequired } from '../../../src/stages/interrupt/pending.ts'

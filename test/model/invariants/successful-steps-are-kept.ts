@@ -1,4 +1,4 @@
-import { attemptOf, type PackageRecord } from '../../../src/schemas/journal.ts'
+import { attemptOf, type PackageRecord } from '../../../src/schemas/package-record.ts'
 import { describeStep } from './host-evidence.ts'
 import { type Invariant, violate } from './invariant.ts'
 

@@ -1,6 +1,7 @@
 /** What a simulated node does for one Skyhook, as its host and its Node show it. */
 import { cordonKey } from '../../../src/schemas/annotations.ts'
-import { isRunning, type Journal, type MergedInterrupt } from '../../../src/schemas/journal.ts'
+import type { Journal } from '../../../src/schemas/journal.ts'
+import { isRunning, type MergedInterrupt } from '../../../src/schemas/package-record.ts'
 import type { Taint } from '../../../src/schemas/kubernetes.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { NodeObserver, NodeState } from '../../kit/node-simulator/node-state.ts'

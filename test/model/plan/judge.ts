@@ -13,7 +13,7 @@ import {
 } from '../../../src/schemas/annotations.ts'
 import { bootstrapLimit } from '../../../src/lease/rule.ts'
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
-import { isRetrying, isRunning } from '../../../src/schemas/journal.ts'
+import { isRetrying, isRunning } from '../../../src/schemas/package-record.ts'
 import type { JsonObject } from '../../../src/schemas/json.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { decide } from '../../../src/stages/decide.ts'

@@ -3,7 +3,7 @@
  * and what they would not know.
  */
 import { cordonKey } from '../../../schemas/annotations.ts'
-import type { PackageRecord } from '../../../schemas/journal.ts'
+import type { PackageRecord } from '../../../schemas/package-record.ts'
 import { ownValue } from '../../../schemas/json.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { ignoresNodeWright, nodeWrightKeysOf } from '../../../schemas/nodewright.ts'

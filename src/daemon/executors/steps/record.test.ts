@@ -6,14 +6,8 @@ import { packageSpec, startSampleLife } from '../../../../test/kit/host/sample-l
 import { createSeededRandom } from '../../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import { journalPath } from '../../../host/fs/journal-file.ts'
-import {
-  emptyJournal,
-  type Journal,
-  type PackageProgress,
-  type PackageRecord,
-  type SkyhookRecord,
-  type StartedPackage,
-} from '../../../schemas/journal.ts'
+import { emptyJournal, type Journal, type SkyhookRecord } from '../../../schemas/journal.ts'
+import type { PackageProgress, PackageRecord, StartedPackage } from '../../../schemas/package-record.ts'
 import type { StageName } from '../../../schemas/skyhook.ts'
 import { repairRecords } from './record.ts'
 

@@ -23,15 +23,8 @@ import {
   removeTemporaryLogs,
 } from '../../../packages/step/log-files.ts'
 import { type Clock, toWallMs } from '../../../schemas/clock.ts'
-import {
-  attemptOf,
-  type Journal,
-  openSteps,
-  type PackageRecord,
-  type PackageWork,
-  type SkyhookRecord,
-  type StepAttempt,
-} from '../../../schemas/journal.ts'
+import { type Journal, openSteps, type SkyhookRecord } from '../../../schemas/journal.ts'
+import { attemptOf, type PackageRecord, type PackageWork, type StepAttempt } from '../../../schemas/package-record.ts'
 import { messageOf, ownValue } from '../../../schemas/json.ts'
 import {
   checkOf,

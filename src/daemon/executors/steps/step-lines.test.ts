@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { emptyJournal, type Journal, type PackageRecord, type StepAttempt } from '../../../schemas/journal.ts'
+import { emptyJournal, type Journal } from '../../../schemas/journal.ts'
+import type { PackageRecord, StepAttempt } from '../../../schemas/package-record.ts'
 import type { StepEnd } from '../../../schemas/step-end.ts'
 import { endFields, startFields, stepOfLine } from './ended-steps.ts'
 
