@@ -3,7 +3,12 @@ import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { otherInterrupt, otherWork } from './run.ts'
 
 const bootId = 'boot'
-const interrupting = { packages: {}, interrupt: { id: 'i', bootId } }
+const interrupted = (type: string, inBoot = bootId) => ({
+  packages: {},
+  interrupt: { id: 'i', bootId: inBoot, interrupt: { type } },
+})
+const interrupting = interrupted('service')
+const anInterrupt = 'the interrupt of Skyhook other ends'
 const stepping = {
   packages: { 'a|1': { progress: { state: 'running', stage: 'apply', attempt: { steps: [{ id: 'step', bootId }] } } } },
 }
@@ -17,7 +22,9 @@ function asking(other: object, own: object = idle) {
 
 test.each([
   ['nothing', idle, undefined, undefined],
-  ['an interrupt', interrupting, 'the interrupt of Skyhook other ends', 'the interrupt of Skyhook other ends'],
+  ['an interrupt', interrupting, anInterrupt, anInterrupt],
+  ['a restart of services that continues after a boot', interrupted('service', 'earlier'), anInterrupt, anInterrupt],
+  ['a reboot that has happened', interrupted('reboot', 'earlier'), undefined, undefined],
   ['a step', stepping, undefined, 'the step of Skyhook other ends'],
 ] as const)(
   '%s of another Skyhook on the node holds up steps and interrupts as it has to',

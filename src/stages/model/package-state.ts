@@ -114,9 +114,9 @@ export function hasStarted({ attempts, bootId }: Snapshot, step: StepAttempt): b
   return observed.state === 'running' || step.bootId !== bootId
 }
 
-/** True while an interrupt may be running on the host. */
+/** True while an interrupt may be running on the host. Restarts of services continue after a boot, a reboot is over. */
 export function isInterrupting({ interrupts, bootId }: Snapshot, run: InterruptRun | undefined): boolean {
-  if (run === undefined || run.bootId !== bootId) return false
+  if (run === undefined || (run.interrupt.type === 'reboot' && run.bootId !== bootId)) return false
   const observed = interrupts.get(run.id)?.state
   return observed === undefined || observed === 'running' || observed === 'unknown'
 }
