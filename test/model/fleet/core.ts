@@ -176,4 +176,8 @@ function afterRecords(core: Core, actions: readonly Action[]): Pick<Core, 'attem
   return { attempts, interrupts }
 }
 
-const withoutTimes = (_: string, value: unknown): unknown => (typeof value === 'number' && value >= nowMs ? 0 : value)
+/** Times, and what only an edit of nodeState by a person is compared with, which nobody makes here. */
+function withoutTimes(key: string, value: unknown): unknown {
+  if (key === 'published') return { ...(value as object), before: undefined }
+  return typeof value === 'number' && value >= nowMs ? 0 : value
+}
