@@ -32,6 +32,7 @@ import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { messageOf } from '../../schemas/json.ts'
 import { elapsed, formatAge } from '../output/durations.ts'
+import { skyhookFlag } from './package.ts'
 
 export const logs = defineCommand({
   name: 'logs',
@@ -116,13 +117,7 @@ export const packageLogs = defineCommand({
   example: 'kubectl skyhook package logs shellscript --skyhook tuning --node n1 --tail 20',
   arguments: { package: { summary: 'name of the package', complete: 'packages' } },
   flags: {
-    skyhook: {
-      type: 'text',
-      placeholder: 'NAME',
-      isRequired: true,
-      complete: 'skyhooks',
-      summary: 'the Skyhook of the package',
-    },
+    skyhook: skyhookFlag,
     node: { type: 'list', placeholder: 'NODE', complete: 'nodes', summary: 'only nodes of this name or pattern' },
     stage: { type: 'text', placeholder: 'STAGE', choices: stepStages, summary: 'only this stage, with its checks' },
     follow: { type: 'boolean', short: 'f', summary: 'continue until ctrl-C' },

@@ -162,7 +162,7 @@ export const packageRun = defineCommand({
   },
 })
 
-const skyhookFlag = {
+export const skyhookFlag = {
   type: 'text',
   placeholder: 'NAME',
   isRequired: true,

@@ -67,7 +67,5 @@ export type AgentDaemonSet = {
   readonly version: string | undefined
   readonly image: string
   readonly nodeSelector: Readonly<Record<string, string>>
-  /** Without affinity: the nodes that it excludes are unknown here. */
-  readonly hasAffinity: boolean
   readonly tolerations: readonly Toleration[]
 }

@@ -57,7 +57,6 @@ type DaemonSetObject = KubeObject & {
         readonly serviceAccountName?: string
         readonly nodeSelector?: Readonly<Record<string, string>>
         readonly tolerations?: readonly Toleration[]
-        readonly affinity?: object
       }
     }
   }
@@ -178,7 +177,7 @@ function intendedNode(spec: PodObject['spec']): string {
 }
 
 export function daemonSetOf({ metadata, spec }: DaemonSetObject): AgentDaemonSet {
-  const { serviceAccountName, containers, nodeSelector = {}, tolerations = [], affinity } = spec?.template?.spec ?? {}
+  const { serviceAccountName, containers, nodeSelector = {}, tolerations = [] } = spec?.template?.spec ?? {}
   return {
     name: metadata.name,
     namespace: metadata.namespace ?? '',
@@ -186,7 +185,6 @@ export function daemonSetOf({ metadata, spec }: DaemonSetObject): AgentDaemonSet
     version: metadata.labels?.['app.kubernetes.io/version'],
     image: imageOf(containers),
     nodeSelector,
-    hasAffinity: affinity !== undefined,
     tolerations,
   }
 }

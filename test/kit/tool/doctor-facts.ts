@@ -75,7 +75,6 @@ export const fitCluster: ClusterFacts = {
       version: '1.0.0',
       image: 'registry.test/skyhookd:1.0.0',
       nodeSelector: { 'kubernetes.io/os': 'linux' },
-      hasAffinity: false,
       tolerations: [{ operator: 'Exists' }],
     }),
     settings: known(defaultSettings),
