@@ -80,7 +80,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // The tool for people, beside the agent: none imports the other.
   ...rows('src/cli', belowCli, {
     framework: [],
-    connection: ['framework', 'fleet-view'],
+    connection: ['framework'],
     output: ['framework'],
     objects: ['framework', 'connection', 'output', 'fleet-view'],
     'agent-log': ['framework', 'connection', 'objects', 'output', 'fleet-view'],

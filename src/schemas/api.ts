@@ -12,3 +12,6 @@ export const policiesPath = `/apis/${skyhookTypeMeta.apiVersion}/deploymentpolic
 
 /** The collection of all Skyhooks. */
 export const skyhooksPath = `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`
+
+/** The label that the chart gives to the agents' DaemonSet, its pods and its settings; it is not a setting. */
+export const agentSelector = 'app.kubernetes.io/name=skyhookd'

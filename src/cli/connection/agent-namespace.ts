@@ -1,8 +1,8 @@
 /** The namespace of the agents: that of their DaemonSet. */
 import type { KubeTransport } from '../../kube/transport.ts'
 import { ApiError } from '../../kube/errors.ts'
+import { agentSelector } from '../../schemas/api.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
-import { agentSelector } from '../fleet-view/collections.ts'
 import { CommandError, notFoundError, refusedError, exitCodes } from '../framework/command-error.ts'
 
 type AgentDaemonSets = { readonly items?: readonly { readonly metadata: ObjectMeta }[] }

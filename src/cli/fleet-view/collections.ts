@@ -2,7 +2,7 @@
 import { listAll, metadataOnlyListAccept } from '../../kube/objects.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
-import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
+import { agentSelector, policiesPath, skyhooksPath } from '../../schemas/api.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { agentPodOf, daemonSetOf, slimLease, slimNode, slimPolicy, slimSkyhook } from './project.ts'
 import { settingsOf, type FleetSettings } from './settings.ts'
@@ -49,9 +49,6 @@ export const readerOf =
   (transport: KubeTransport, signal?: AbortSignal): CollectionReader =>
   async (collection) =>
     await readable(collection.what, listCollection(transport, collection, signal))
-
-/** The chart gives it to the agents' DaemonSet, its pods and its settings; it is not a setting. */
-export const agentSelector = 'app.kubernetes.io/name=skyhookd'
 
 export const nodesPath = '/api/v1/nodes'
 /** Nodes are large, and a page of them is parsed in one piece. */

@@ -18,14 +18,14 @@ import type {
   FlowSchemaFacts,
   PolicyFacts,
 } from '../cluster-facts.ts'
-import { apiGroup, skyhookTypeMeta } from '../../../schemas/api.ts'
+import { agentSelector, apiGroup, skyhookTypeMeta } from '../../../schemas/api.ts'
 import generated from '../../validate/generated/definitions.json' with { type: 'json' }
 import { censusLeaseName } from '../../../lease/names.ts'
 import { leasesPathOf } from '../../../lease/slot-reads.ts'
 import type { Lease } from '../../../lease/slot.ts'
 import { version as toolVersion } from '../../../schemas/version.ts'
 import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
-import { type Collection, readerOf, agentSelector, fleetCollections, readFleet } from '../../fleet-view/collections.ts'
+import { type Collection, readerOf, fleetCollections, readFleet } from '../../fleet-view/collections.ts'
 import { slimNode } from '../../fleet-view/project.ts'
 import { mapped, readable } from '../../fleet-view/readable.ts'
 import { readAccess, tryPolicies } from './read-access.ts'

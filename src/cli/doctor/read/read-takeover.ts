@@ -1,7 +1,7 @@
 /** Reads what a takeover from the Skyhook operator, or from NodeWright, depends on. */
 import { getIfExists, type KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
-import { apiGroup, skyhooksPath } from '../../../schemas/api.ts'
+import { agentSelector, apiGroup, skyhooksPath } from '../../../schemas/api.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import {
   type ContainerStatus,
@@ -13,7 +13,6 @@ import {
   readerOf,
   nodesAs,
   type CollectionReader,
-  agentSelector,
   fleetCollections,
   type Collection,
 } from '../../fleet-view/collections.ts'
