@@ -21,14 +21,14 @@ test('the list has the messages of a part once, and in alphabetical order', () =
     { path: 'src/lease/slot.ts', text: "say('zone of the node')\nsay('zone of the node')" },
     { path: 'src/cli/main.ts', text: 'say(1)' },
     { path: 'src/lease/rule.ts', text: "say('a_b is not there')" },
-    { path: 'src/cli/plan/plan-text.ts', text: "say('nothing would be changed')" },
+    { path: 'src/cli/reason/plan/plan-text.ts', text: "say('nothing would be changed')" },
   ])
   expect(list.split('\n').slice(3)).toEqual([
     'src/lease',
     '  a_b is not there',
     '  zone of the node',
     '',
-    'src/cli/plan',
+    'src/cli/reason',
     '  nothing would be changed',
     '',
   ])

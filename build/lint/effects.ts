@@ -13,7 +13,7 @@ const durable: Home = {
 }
 const process: Home = {
   files:
-    /src\/(packages\/store\/unpack-child|daemon\/platform\/census-process|cli\/connection\/exec-plugin|cli\/registry\/programs|cli\/package\/run\/supervisor)\.ts$/,
+    /src\/(packages\/store\/unpack-child|daemon\/platform\/census-process|cli\/base\/connection\/exec-plugin|cli\/base\/registry\/programs|cli\/package\/run\/supervisor)\.ts$/,
   instead: 'run what has effects as a unit of the host (src/host/systemd/units.ts)',
 }
 

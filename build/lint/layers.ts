@@ -79,44 +79,52 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 
   // The tool for people, beside the agent: none imports the other.
   ...rows('src/cli', belowCli, {
-    framework: [],
-    connection: ['framework'],
-    output: ['framework'],
-    objects: ['framework', 'connection', 'output', 'fleet-view'],
-    'agent-log': ['framework', 'connection', 'objects', 'output', 'fleet-view'],
-    registry: ['framework'],
-    validate: ['framework', 'registry', 'validate/generated'],
-    package: ['framework', 'registry'],
-    'package/run': ['framework', 'output'],
+    'base/framework': [],
+    'base/connection': ['base/framework'],
+    'base/output': ['base/framework'],
+    'fleet/objects': ['base/framework', 'base/connection', 'base/output', 'fleet/fleet-view'],
+    'fleet/agent-log': ['base/framework', 'base/connection', 'fleet/objects', 'base/output', 'fleet/fleet-view'],
+    'base/registry': ['base/framework'],
+    validate: ['base/framework', 'base/registry', 'validate/generated'],
+    package: ['base/framework', 'base/registry'],
+    'package/run': ['base/framework', 'base/output'],
     commands: ['**'],
     '.': ['**'],
-    'fleet-view': [],
-    explain: ['fleet-view', 'output'],
-    status: ['fleet-view', 'explain', 'output'],
-    plan: ['fleet-view', 'explain', 'output'],
-    doctor: ['fleet-view', 'explain', 'output'],
-    'dry-run': ['framework', 'fleet-view', 'explain', 'plan', 'validate', 'validate/generated', 'output'],
+    'fleet/fleet-view': [],
+    'reason/explain': ['fleet/fleet-view', 'base/output'],
+    'reason/status': ['fleet/fleet-view', 'reason/explain', 'base/output'],
+    'reason/plan': ['fleet/fleet-view', 'reason/explain', 'base/output'],
+    doctor: ['fleet/fleet-view', 'reason/explain', 'base/output'],
+    'reason/dry-run': [
+      'base/framework',
+      'fleet/fleet-view',
+      'reason/explain',
+      'reason/plan',
+      'validate',
+      'validate/generated',
+      'base/output',
+    ],
     'doctor/takeover': ['doctor'],
-    'doctor/read': ['framework', 'fleet-view', 'doctor', 'doctor/takeover', 'validate/generated'],
-    bundle: ['framework', 'fleet-view'],
+    'doctor/read': ['base/framework', 'fleet/fleet-view', 'doctor', 'doctor/takeover', 'validate/generated'],
+    bundle: ['base/framework', 'fleet/fleet-view'],
     dashboard: [
-      'fleet-view',
-      'explain',
-      'status',
-      'dry-run',
-      'agent-log',
-      'framework',
-      'objects',
+      'fleet/fleet-view',
+      'reason/explain',
+      'reason/status',
+      'reason/dry-run',
+      'fleet/agent-log',
+      'base/framework',
+      'fleet/objects',
       'dashboard/generated',
     ],
     // what runs in the browser: of the tool's modules only those without Node's
-    'dashboard/page': ['dashboard', 'output'],
+    'dashboard/page': ['dashboard', 'base/output'],
   }),
 }
 
 /** Without clock, chance, effects or Node's modules, hashing aside. */
 const pure =
-  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting|wait-state|outlook)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/redact\.ts$|^src\/host\/preflight\/(facts|findings)\.ts$/
+  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting|wait-state|outlook)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(reason\/(explain|plan)|doctor(?!\/read))\/|^src\/cli\/bundle\/redact\.ts$|^src\/host\/preflight\/(facts|findings)\.ts$/
 const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
 
 /** Each folder may import those before it. */

@@ -14,7 +14,7 @@ const homes = [
   'src/packages/oci/write/', // at build time, not in the agent
   'src/cli/compile-cache.ts', // runs before the tool, and decides where Node keeps it
   'src/cli/main.ts', // the machine of the tool for people
-  'src/cli/connection/exec-plugin.ts', // a kubeconfig's credential plugin
+  'src/cli/base/connection/exec-plugin.ts', // a kubeconfig's credential plugin
   'src/cli/dashboard/page/', // a program of its own, in a browser
 ]
 
@@ -44,7 +44,7 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/host/fs/trust.ts', // the uid, whose links it follows
     ],
   },
-  child: { what: 'another process', homes: ['src/cli/registry/programs.ts', 'src/cli/package/run/supervisor.ts'] },
+  child: { what: 'another process', homes: ['src/cli/base/registry/programs.ts', 'src/cli/package/run/supervisor.ts'] },
   network: {
     what: 'the network',
     homes: [

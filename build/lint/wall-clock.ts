@@ -17,7 +17,7 @@ const publishers: Readonly<Record<string, string>> = {
   'src/daemon/executors/steps/record.ts': 'flags and history on the host',
   'src/cli/': 'ages and times that people read',
   'src/host/fs/journal-file.ts': 'the name of a damaged journal',
-  'src/cli/fleet-view/': 'ages of what others have published',
+  'src/cli/fleet/fleet-view/': 'ages of what others have published',
 }
 
 const published = {

@@ -24,7 +24,7 @@ export const sampledTests = ['src/daemon/ways-back.test.ts']
 const longTests = [
   'src/**/hostile-*.test.ts',
   ...sampledTests,
-  'src/cli/status/closed-nodes.test.ts',
+  'src/cli/reason/status/closed-nodes.test.ts',
   'src/daemon/full-annotations.test.ts',
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',

@@ -7,8 +7,8 @@ import { isatty } from 'node:tty'
 import { setFlagsFromString } from 'node:v8'
 import type { Clock, Random } from '../schemas/clock.ts'
 import { allCommands } from './commands/all.ts'
-import type { TextStream, Machine, TextInput } from './framework/command.ts'
-import { runCommandLine } from './framework/run.ts'
+import type { TextStream, Machine, TextInput } from './base/framework/command.ts'
+import { runCommandLine } from './base/framework/run.ts'
 
 const startWallMs = Date.now() - performance.now()
 
@@ -89,7 +89,7 @@ const isCompletion = basename(process.argv[1] ?? '').startsWith('kubectl_complet
 
 const ended = runCommandLine(isCompletion ? ['__complete', ...argv] : argv, allCommands, machine, {
   async connect(flags, machine) {
-    const { openConnection } = await import('./connection/open.ts')
+    const { openConnection } = await import('./base/connection/open.ts')
     // A fleet is read in megabytes that are garbage at once. V8 would let them pile up: with 1,000 nodes a screen took
     // 186 MiB, and takes 122 with these flags; V8's own flag for it, --memory-saver-mode, took a fifth more time. On
     // the command line they would make V8 refuse what Node has compiled.
@@ -98,7 +98,7 @@ const ended = runCommandLine(isCompletion ? ['__complete', ...argv] : argv, allC
     return await openConnection(flags, machine)
   },
   contextNames: async (flags, machine) =>
-    await (await import('./connection/kubeconfig.ts')).contextNames(flags, machine),
+    await (await import('./base/connection/kubeconfig.ts')).contextNames(flags, machine),
 })
 void ended.then((code) => {
   process.exitCode = code

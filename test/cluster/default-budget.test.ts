@@ -1,7 +1,7 @@
 /** The chart's budget for Skyhooks that name none, from its values to what agents and people read. */
 import { beforeAll, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { settingsOf } from '../../src/cli/fleet-view/settings.ts'
+import { settingsOf } from '../../src/cli/fleet/fleet-view/settings.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { type Budget, readDefaultBudget } from '../../src/schemas/budget.ts'
 import { settingsIn } from '../../src/schemas/setting-keys.ts'

@@ -1,8 +1,8 @@
 /** One Skyhook on one node that is held up, and what `kubectl skyhook explain` has to say of it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import type { Cause } from '../../src/cli/explain/finding.ts'
-import type { NodeExplanation } from '../../src/cli/explain/explain-node.ts'
+import type { Cause } from '../../src/cli/reason/explain/finding.ts'
+import type { NodeExplanation } from '../../src/cli/reason/explain/explain-node.ts'
 import { reasonKey, reasonsKey } from '../../src/schemas/annotations.ts'
 import type { GateName } from '../../src/schemas/catalogue/reason-codes.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'

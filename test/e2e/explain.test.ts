@@ -1,7 +1,7 @@
 /**
  * `kubectl skyhook explain` of what only real hosts, registries and controllers show, and that its commands help.
- * Simulated hosts show the rest: test/model/explain with what is printed, and src/cli/explain/explain-node.test.ts
- * under reasons that are deleted, stale and wrong.
+ * Simulated hosts show the rest: test/model/explain with what is printed, and
+ * src/cli/reason/explain/explain-node.test.ts under reasons that are deleted, stale and wrong.
  */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { RehearsedStep } from '../../src/cli/plan/rehearsal.ts'
+import type { RehearsedStep } from '../../src/cli/reason/plan/rehearsal.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { pauseKey } from '../../src/schemas/annotations.ts'
 import { skyhooksPath } from '../../src/schemas/api.ts'

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
-import type { Cause } from '../../src/cli/explain/finding.ts'
+import type { Cause } from '../../src/cli/reason/explain/finding.ts'
 import type { Cluster, NodeName } from '../kit/cluster/cluster.ts'
 import { isCompleteOn } from '../kit/cluster/node-availability.ts'
 import { buildTool, type ToolProgram } from '../kit/tool/tool-program.ts'

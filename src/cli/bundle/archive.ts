@@ -6,7 +6,7 @@ import { extract, pack } from 'tar-stream'
 import { addEntry } from '../../packages/oci/write/layer.ts'
 import { isObject, type JsonObject, messageOf, parseJson } from '../../schemas/json.ts'
 import { harmlessJson } from '../../schemas/plain-text.ts'
-import { usageError } from '../framework/command-error.ts'
+import { usageError } from '../base/framework/command-error.ts'
 import type { Query } from '../../kube/transport.ts'
 
 /** One LIST of the API server in the archive. */

@@ -4,12 +4,12 @@ import { createLocalRoot } from '../../host/fs/host-root.ts'
 import type { KubeTransport, Query } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import { messageOf, isObject, parseJson } from '../../schemas/json.ts'
-import { usageError } from '../framework/command-error.ts'
+import { usageError } from '../base/framework/command-error.ts'
 import { unpackBundle, type BundleIndex, type Bundle, type SourceEntry, isNamedObject } from './archive.ts'
 import { apiErrorFrom } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import { UnreadError } from '../fleet-view/readable.ts'
-import type { Context } from '../framework/command.ts'
+import { UnreadError } from '../fleet/fleet-view/readable.ts'
+import type { Context } from '../base/framework/command.ts'
 
 type OpenBundle = {
   readonly transport: KubeTransport

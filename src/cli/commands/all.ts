@@ -1,4 +1,4 @@
-import type { Command } from '../framework/command.ts'
+import type { Command } from '../base/framework/command.ts'
 import { bundle } from './bundle.ts'
 import { completion, version, options } from './tool.ts'
 import { doctor } from './doctor.ts'

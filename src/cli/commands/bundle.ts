@@ -1,11 +1,11 @@
 /** A support archive of what users may show to others. */
 import { resolve } from 'node:path'
 import { createLocalRoot } from '../../host/fs/host-root.ts'
-import { defineCommand } from '../framework/command.ts'
-import { refusedError, exitCodes } from '../framework/command-error.ts'
+import { defineCommand } from '../base/framework/command.ts'
+import { refusedError, exitCodes } from '../base/framework/command-error.ts'
 import { packBundle, type BundleIndex } from '../bundle/archive.ts'
 import { collectBundle } from '../bundle/collect.ts'
-import { envelope, print } from '../output/print.ts'
+import { envelope, print } from '../base/output/print.ts'
 import { checkCluster } from '../doctor/read/check-cluster.ts'
 
 export const bundle = defineCommand({

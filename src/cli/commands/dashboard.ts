@@ -1,9 +1,9 @@
 /** A local web page of the rollouts, served by this process. */
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { DashboardSource } from '../dashboard/page-data.ts'
-import { readable } from '../fleet-view/readable.ts'
-import { type Context, defineCommand } from '../framework/command.ts'
-import { CommandError, usageError, exitCodes } from '../framework/command-error.ts'
+import { readable } from '../fleet/fleet-view/readable.ts'
+import { type Context, defineCommand } from '../base/framework/command.ts'
+import { CommandError, usageError, exitCodes } from '../base/framework/command-error.ts'
 import { isObject } from '../../schemas/json.ts'
 import { version } from '../../schemas/version.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'

@@ -1,12 +1,12 @@
 /** Whether a cluster, a node or this host is fit for agents. */
-import { type Context, defineCommand } from '../framework/command.ts'
-import { usageError, exitCodes, type ExitCode } from '../framework/command-error.ts'
+import { type Context, defineCommand } from '../base/framework/command.ts'
+import { usageError, exitCodes, type ExitCode } from '../base/framework/command-error.ts'
 import { type Check, reportText } from '../doctor/finding.ts'
 import { checkCluster, checkNode } from '../doctor/read/check-cluster.ts'
 import { hostReport } from '../doctor/host-report.ts'
 import { checkTakeover } from '../doctor/read/read-takeover.ts'
-import { doctorPainter } from '../output/painters.ts'
-import { envelope, print } from '../output/print.ts'
+import { doctorPainter } from '../base/output/painters.ts'
+import { envelope, print } from '../base/output/print.ts'
 
 export const doctor = defineCommand({
   name: 'doctor',

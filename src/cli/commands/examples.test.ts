@@ -6,9 +6,9 @@ import { parse } from 'yaml'
 import { schemaErrors, schemaFiles, schemaOf, writesJson } from '../../../test/kit/pages/document-schemas.ts'
 import { commandsWithSockets, exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
 import { runTool } from '../../../test/kit/tool/run-tool.ts'
-import { connectionFlags, generalFlags, longName } from '../framework/flags.ts'
-import { exitCodeTexts } from '../framework/command-error.ts'
-import { exitCodesOf, parseCall } from '../framework/parse.ts'
+import { connectionFlags, generalFlags, longName } from '../base/framework/flags.ts'
+import { exitCodeTexts } from '../base/framework/command-error.ts'
+import { exitCodesOf, parseCall } from '../base/framework/parse.ts'
 import { allCommands } from './all.ts'
 
 const named = allCommands.map((command) => [command.name, command] as const)

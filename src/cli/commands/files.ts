@@ -1,8 +1,8 @@
 /** Commands on files, before they are applied: plan, validate. */
-import { defineCommand } from '../framework/command.ts'
-import { CommandError, exitCodes } from '../framework/command-error.ts'
-import { wrapText } from '../output/wrap.ts'
-import { registryFlags } from '../registry/flags.ts'
+import { defineCommand } from '../base/framework/command.ts'
+import { CommandError, exitCodes } from '../base/framework/command-error.ts'
+import { wrapText } from '../base/output/wrap.ts'
+import { registryFlags } from '../base/registry/flags.ts'
 
 /** Shows what an apply of a file would do. */
 export const plan = defineCommand({
@@ -40,9 +40,9 @@ export const plan = defineCommand({
   formats: ['table', 'json', 'markdown'],
   async run(context, { flags }) {
     const [{ readManifests }, { planFile }, { filePlanDocument, filePlanText }] = await Promise.all([
-      import('../dry-run/manifests.ts'),
-      import('../dry-run/plan-file.ts'),
-      import('../dry-run/file-plan-output.ts'),
+      import('../reason/dry-run/manifests.ts'),
+      import('../reason/dry-run/plan-file.ts'),
+      import('../reason/dry-run/file-plan-output.ts'),
     ])
     const { clock, signal, format, stdout } = context
     const manifests = readManifests(await context.readText(flags.filename), flags.filename)

@@ -1,6 +1,6 @@
 /** Commands that read the logs of agents: logs, package logs, history. */
-import { type Context, defineCommand } from '../framework/command.ts'
-import { usageError, exitCodes } from '../framework/command-error.ts'
+import { type Context, defineCommand } from '../base/framework/command.ts'
+import { usageError, exitCodes } from '../base/framework/command-error.ts'
 import {
   logArguments,
   logExitCodes,
@@ -13,7 +13,7 @@ import {
   extentNote,
   type OpenedLogs,
   readSteps,
-} from '../agent-log/node-log.ts'
+} from '../fleet/agent-log/node-log.ts'
 import {
   hostFolderOf,
   inStepOrder,
@@ -24,14 +24,14 @@ import {
   textOf,
   type PastStep,
   pastSteps,
-} from '../agent-log/step-texts.ts'
-import { getSkyhook } from '../objects/read.ts'
-import { envelope, print, type Column } from '../output/print.ts'
+} from '../fleet/agent-log/step-texts.ts'
+import { getSkyhook } from '../fleet/objects/read.ts'
+import { envelope, print, type Column } from '../base/output/print.ts'
 import type { StepOfLine, StepLine } from '../../schemas/step-log.ts'
-import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
-import type { AgentPod } from '../fleet-view/fleet-view.ts'
+import { isForbidden, isNoPrevious, readLog } from '../fleet/agent-log/read-log.ts'
+import type { AgentPod } from '../fleet/fleet-view/fleet-view.ts'
 import { messageOf } from '../../schemas/json.ts'
-import { elapsed, formatAge } from '../output/durations.ts'
+import { elapsed, formatAge } from '../base/output/durations.ts'
 import { skyhookFlag } from './package.ts'
 
 export const logs = defineCommand({

@@ -1,6 +1,6 @@
 /** Commands on nodes: list and status, and those that change nodes: reset, ignore, unignore, hold, release. */
-import { defineCommand, type Command, type Context } from '../framework/command.ts'
-import { exitCodes, notFoundError, type ExitCode } from '../framework/command-error.ts'
+import { defineCommand, type Command, type Context } from '../base/framework/command.ts'
+import { exitCodes, notFoundError, type ExitCode } from '../base/framework/command-error.ts'
 import {
   getSkyhook,
   listNodes,
@@ -12,10 +12,10 @@ import {
   skyhooksOn,
   summarize,
   unmatchedPatterns,
-} from '../objects/read.ts'
-import { print } from '../output/print.ts'
+} from '../fleet/objects/read.ts'
+import { print } from '../base/output/print.ts'
 import { cordonKey, ignoreLabel, keepCordonedKey, nodeStateKey } from '../../schemas/annotations.ts'
-import { applyChanges, changeFormats, type Edit, type Editable } from '../objects/edit.ts'
+import { applyChanges, changeFormats, type Edit, type Editable } from '../fleet/objects/edit.ts'
 import { counted } from '../../schemas/wording.ts'
 
 const formats = ['table', 'wide', 'json', 'yaml', 'name'] as const

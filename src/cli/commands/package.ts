@@ -1,7 +1,7 @@
 /** Commands on packages: on the folder of one, and on what nodes have of it. */
 import { ownValue } from '../../schemas/json.ts'
-import { defineCommand, type Context } from '../framework/command.ts'
-import { exitCodes, usageError } from '../framework/command-error.ts'
+import { defineCommand, type Context } from '../base/framework/command.ts'
+import { exitCodes, usageError } from '../base/framework/command-error.ts'
 import {
   getSkyhook,
   listNodes,
@@ -9,10 +9,10 @@ import {
   noPackage,
   type PublishedPackage,
   publishedPackages,
-} from '../objects/read.ts'
-import { registryFlags } from '../registry/flags.ts'
-import { changeFormats, editPackages } from '../objects/edit.ts'
-import { print } from '../output/print.ts'
+} from '../fleet/objects/read.ts'
+import { registryFlags } from '../base/registry/flags.ts'
+import { changeFormats, editPackages } from '../fleet/objects/edit.ts'
+import { print } from '../base/output/print.ts'
 import { changeNodes, selectNodes } from './node.ts'
 import { counted } from '../../schemas/wording.ts'
 

@@ -5,7 +5,7 @@ import { commandContext } from '../../../test/kit/tool/command-context.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import { ApiError } from '../../kube/errors.ts'
 import { skyhookTypeMeta } from '../../schemas/api.ts'
-import type { OutputFormat } from '../framework/command.ts'
+import type { OutputFormat } from '../base/framework/command.ts'
 import { plan } from './files.ts'
 
 const skyhook = (spec: object, name = 's', metadata: object = {}): string =>

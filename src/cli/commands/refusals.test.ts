@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { commandsWithSockets, exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
 import { faultsOf, forbidden, kindOf } from '../../../test/kit/objects/refusals.ts'
 import { ApiError } from '../../kube/errors.ts'
-import type { Command } from '../framework/command.ts'
-import { exitCodesOf } from '../framework/parse.ts'
+import type { Command } from '../base/framework/command.ts'
+import { exitCodesOf } from '../base/framework/parse.ts'
 import { allCommands } from './all.ts'
 
 const expired = (): never => {

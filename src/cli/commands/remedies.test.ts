@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parseCall } from '../framework/parse.ts'
+import { parseCall } from '../base/framework/parse.ts'
 import { allCommands } from './all.ts'
 
 const pages = join(import.meta.dirname, '../../../docs/usage')

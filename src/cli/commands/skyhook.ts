@@ -7,8 +7,8 @@ import {
   statusKey,
   versionKey,
 } from '../../schemas/annotations.ts'
-import { defineCommand, type Command, type Context } from '../framework/command.ts'
-import { usageError, exitCodes, type ExitCode, refusedError } from '../framework/command-error.ts'
+import { defineCommand, type Command, type Context } from '../base/framework/command.ts'
+import { usageError, exitCodes, type ExitCode, refusedError } from '../base/framework/command-error.ts'
 import {
   applyChanges,
   changeFormats,
@@ -17,12 +17,12 @@ import {
   type Editable,
   editPackages,
   isPackage,
-} from '../objects/edit.ts'
+} from '../fleet/objects/edit.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import { counted } from '../../schemas/wording.ts'
 import { skyhookConditions } from '../../schemas/catalogue/conditions.ts'
-import { listAgentDaemonSets } from '../connection/agent-namespace.ts'
+import { listAgentDaemonSets } from '../base/connection/agent-namespace.ts'
 import {
   getSkyhook,
   listNodes,
@@ -34,7 +34,7 @@ import {
   publishedPackages,
   skyhookPath,
   skyhooksOn,
-} from '../objects/read.ts'
+} from '../fleet/objects/read.ts'
 
 type Switch = {
   readonly name: 'pause' | 'resume' | 'disable' | 'enable'

@@ -1,11 +1,11 @@
 /** Commands about the tool itself. */
 import { timeoutSignal } from '../../schemas/clock.ts'
 import { version as ownVersion } from '../../schemas/version.ts'
-import { defineCommand, type Context } from '../framework/command.ts'
-import { describeError, exitCodes } from '../framework/command-error.ts'
-import { listAgentDaemonSets } from '../connection/agent-namespace.ts'
-import { envelope, print } from '../output/print.ts'
-import { connectionHelp } from '../framework/parse.ts'
+import { defineCommand, type Context } from '../base/framework/command.ts'
+import { describeError, exitCodes } from '../base/framework/command-error.ts'
+import { listAgentDaemonSets } from '../base/connection/agent-namespace.ts'
+import { envelope, print } from '../base/output/print.ts'
+import { connectionHelp } from '../base/framework/parse.ts'
 
 type Row = {
   readonly component: 'kubectl-skyhook' | 'skyhookd'

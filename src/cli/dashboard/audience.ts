@@ -5,9 +5,9 @@ import type { ServerResponse } from 'node:http'
 import { plainText } from '../../schemas/plain-text.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
-import { valueOr } from '../fleet-view/readable.ts'
-import { fleetStatus, type SkyhookStatus } from '../status/fleet-status.ts'
-import { agentStates, type NodeFact, nodeFacts, reasonOf } from '../status/node-facts.ts'
+import { valueOr } from '../fleet/fleet-view/readable.ts'
+import { fleetStatus, type SkyhookStatus } from '../reason/status/fleet-status.ts'
+import { agentStates, type NodeFact, nodeFacts, reasonOf } from '../reason/status/node-facts.ts'
 
 type Audience = {
   /** To be called with each moment, in order. Lanes grow with it, whether somebody watches or not. */

@@ -4,12 +4,12 @@ import { isTransient } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { type Clock, type Random, sleep, startInterval } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
-import { hostFolderOf, textOf } from '../agent-log/step-texts.ts'
-import { readable } from '../fleet-view/readable.ts'
-import { notFoundError } from '../framework/command-error.ts'
-import { getSkyhook } from '../objects/read.ts'
-import { readCompletions, readRollouts } from '../status/read-rollouts.ts'
-import { type Freshness, watchFleet } from '../status/watch-fleet.ts'
+import { hostFolderOf, textOf } from '../fleet/agent-log/step-texts.ts'
+import { readable } from '../fleet/fleet-view/readable.ts'
+import { notFoundError } from '../base/framework/command-error.ts'
+import { getSkyhook } from '../fleet/objects/read.ts'
+import { readCompletions, readRollouts } from '../reason/status/read-rollouts.ts'
+import { type Freshness, watchFleet } from '../reason/status/watch-fleet.ts'
 import { answerAbout, type NodePlace, skyhookNamed } from './node-answer.ts'
 import type {
   Identity,
@@ -23,10 +23,10 @@ import type {
 } from './page-data.ts'
 import { skyhookTypeMeta } from '../../schemas/api.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
-import { yamlText } from '../framework/yaml-text.ts'
-import { followSteps } from '../agent-log/node-log.ts'
-import type { LogPorts } from '../agent-log/read-log.ts'
-import type { PlanOptions } from '../dry-run/plan-file.ts'
+import { yamlText } from '../base/framework/yaml-text.ts'
+import { followSteps } from '../fleet/agent-log/node-log.ts'
+import type { LogPorts } from '../fleet/agent-log/read-log.ts'
+import type { PlanOptions } from '../reason/dry-run/plan-file.ts'
 
 /** A square has to change within two seconds of the node. */
 const drawIntervalMs = 500
@@ -176,11 +176,11 @@ async function planEdit(text: string, options: EditPlanOptions, of: 'cluster' | 
   const { clock, signal } = options
   // loaded at its first use: it knows the rules of the resource definitions
   const [{ readManifests }, planFile, { filePlanText }] = await Promise.all([
-    import('../dry-run/manifests.ts'),
+    import('../reason/dry-run/manifests.ts'),
     of === 'cluster'
-      ? import('../dry-run/plan-file.ts').then((module) => module.planFile)
-      : import('../dry-run/plan-file.ts').then((module) => module.planArchivedFile),
-    import('../dry-run/file-plan-output.ts'),
+      ? import('../reason/dry-run/plan-file.ts').then((module) => module.planFile)
+      : import('../reason/dry-run/plan-file.ts').then((module) => module.planArchivedFile),
+    import('../reason/dry-run/file-plan-output.ts'),
   ])
   const found = await planFile(readManifests(text, 'the text'), {
     ...options,

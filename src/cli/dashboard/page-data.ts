@@ -1,13 +1,13 @@
 /** What the page gets, as JSON: the border between the tool and the browser. */
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import type { NodeExplanation } from '../explain/explain-node.ts'
-import type { PublishedPackage } from '../objects/read.ts'
-import type { SkyhookStatus, Completion } from '../status/fleet-status.ts'
-import type { Freshness } from '../status/watch-fleet.ts'
+import type { NodeExplanation } from '../reason/explain/explain-node.ts'
+import type { PublishedPackage } from '../fleet/objects/read.ts'
+import type { SkyhookStatus, Completion } from '../reason/status/fleet-status.ts'
+import type { Freshness } from '../reason/status/watch-fleet.ts'
 import type { Lane } from './lanes.ts'
-import type { FleetView } from '../fleet-view/fleet-view.ts'
-import type { NodeRow } from '../status/node-report.ts'
+import type { FleetView } from '../fleet/fleet-view/fleet-view.ts'
+import type { NodeRow } from '../reason/status/node-report.ts'
 
 /** Where the page looks. */
 export type Identity = ClusterIdentity | ArchiveIdentity

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { known } from '../../stages/model/snapshot.ts'
-import { notFoundError } from '../framework/command-error.ts'
+import { notFoundError } from '../base/framework/command-error.ts'
 import type { Identity, DashboardSource } from './page-data.ts'
 import { startDashboardServer } from './server.ts'
 

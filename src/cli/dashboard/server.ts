@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Random } from '../../schemas/clock.ts'
 import { isObject, messageOf, parseJson } from '../../schemas/json.ts'
 import { ApiError } from '../../kube/errors.ts'
-import { CommandError, exitCodes, type ExitCode } from '../framework/command-error.ts'
+import { CommandError, exitCodes, type ExitCode } from '../base/framework/command-error.ts'
 import { createAudience, openEventStream, pageJson } from './audience.ts'
 import page from './generated/page.json' with { type: 'json' }
 import type { OutputPart, PageError, PageState, DashboardSource, NodeOfSkyhook } from './page-data.ts'

@@ -2,8 +2,8 @@
 import type { Lease } from '../../lease/slot.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import type { AgentDaemonSet, FleetView } from '../fleet-view/fleet-view.ts'
-import type { Vitals } from '../fleet-view/vitals.ts'
+import type { AgentDaemonSet, FleetView } from '../fleet/fleet-view/fleet-view.ts'
+import type { Vitals } from '../fleet/fleet-view/vitals.ts'
 import type { Clock } from '../../schemas/clock.ts'
 
 export type ClusterFacts = {

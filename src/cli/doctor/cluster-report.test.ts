@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { agentOn, at, fitCluster, nodeOf, nowMs, skyhookOf, slotOf } from '../../../test/kit/tool/doctor-facts.ts'
 import { takeoverFindings } from '../../../test/kit/takeover/takeover-facts.ts'
-import { defaultSettings } from '../fleet-view/settings.ts'
+import { defaultSettings } from '../fleet/fleet-view/settings.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { cordonKey, hostKey, keepOffBeforeKey, reasonKey } from '../../schemas/annotations.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'

@@ -1,8 +1,8 @@
 /** What `doctor` can find. The ids are stable: people and scripts refer to them. */
-import type { ObjectName } from '../explain/finding.ts'
+import type { ObjectName } from '../reason/explain/finding.ts'
 import { named, counted } from '../../schemas/wording.ts'
 import { shownLines } from '../../schemas/plain-text.ts'
-import { besideCells, type Cell } from '../output/wrap.ts'
+import { besideCells, type Cell } from '../base/output/wrap.ts'
 
 export type { ObjectName }
 

@@ -7,14 +7,14 @@ import { cordonedBeforeKey, cordonKey, keepOffBeforeKey, skyhooksWith } from '..
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { labelKeys } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'
-import { agentFinding, slowStartMs } from '../explain/agent-finding.ts'
-import { isNotRenewed } from '../explain/slot-view.ts'
-import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { agentFinding, slowStartMs } from '../reason/explain/agent-finding.ts'
+import { isNotRenewed } from '../reason/explain/slot-view.ts'
+import type { FleetView } from '../fleet/fleet-view/fleet-view.ts'
 import { type Check, checkOf, type FindingId, type Finding, finding, namedSome } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { silentAfterMs } from '../../stages/skyhook/gates.ts'
-import { valueOr } from '../fleet-view/readable.ts'
+import { valueOr } from '../fleet/fleet-view/readable.ts'
 
 type Fleet = FleetView<KubernetesNode>
 

@@ -2,7 +2,7 @@
  * Whether the agents have the rights of the chart's roles, and whether the admission policies that confine each agent
  * to its own node are there, bound, and about the agents.
  */
-import { valueOr } from '../fleet-view/readable.ts'
+import { valueOr } from '../fleet/fleet-view/readable.ts'
 import {
   agentUser,
   type ClusterFacts,

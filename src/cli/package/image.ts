@@ -5,15 +5,15 @@ import { examineFolder, type ExaminedPackage } from '../../packages/validate/exa
 import { type LayerEntry, readFolder, writeLayer } from '../../packages/oci/write/layer.ts'
 import { buildImage, type BuiltImage, rootBlob, writeLayoutArchive } from '../../packages/oci/write/layout.ts'
 import { formatFindings, hasErrors } from '../../schemas/finding.ts'
-import { CommandError, usageError, exitCodes, type ExitCode } from '../framework/command-error.ts'
+import { CommandError, usageError, exitCodes, type ExitCode } from '../base/framework/command-error.ts'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import { formatReference, parseReference } from '../../packages/oci/reference.ts'
-import type { Context } from '../framework/command.ts'
+import type { Context } from '../base/framework/command.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 import { pushImages } from '../../packages/oci/write/push.ts'
-import type { RegistryFlags } from '../registry/flags.ts'
-import { openRegistry, type RegistryAccess } from '../registry/settings.ts'
+import type { RegistryFlags } from '../base/registry/flags.ts'
+import { openRegistry, type RegistryAccess } from '../base/registry/settings.ts'
 
 /** OCI's names of what Kubernetes nodes are made of. */
 const knownArchitectures = ['amd64', 'arm64']

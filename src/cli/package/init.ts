@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { createLocalRoot } from '../../host/fs/host-root.ts'
-import type { Context } from '../framework/command.ts'
-import { refusedError, usageError, type ExitCode, exitCodes } from '../framework/command-error.ts'
+import type { Context } from '../base/framework/command.ts'
+import { refusedError, usageError, type ExitCode, exitCodes } from '../base/framework/command-error.ts'
 
 /** Writes the files of a new package into a folder that is empty or not there. @throws CommandError */
 export async function initPackage(

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Ajv2020 from 'ajv/dist/2020.js'
-import type { Command } from '../../../src/cli/framework/command.ts'
+import type { Command } from '../../../src/cli/base/framework/command.ts'
 import { isObject } from '../../../src/schemas/json.ts'
 
 const folder = join(import.meta.dirname, '..', '..', '..', 'src', 'cli', 'json-schemas')

@@ -1,5 +1,5 @@
 /** What happens on a node for one Skyhook, as a plan foretells it and as a history tells it: the two are compared. */
-import type { RehearsedStep } from '../../../src/cli/plan/rehearsal.ts'
+import type { RehearsedStep } from '../../../src/cli/reason/plan/rehearsal.ts'
 import type { MergedInterrupt } from '../../../src/schemas/package-record.ts'
 
 /** In the words of a plan. */

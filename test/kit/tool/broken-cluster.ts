@@ -1,8 +1,8 @@
 /** Breaks one thing of a cluster, 30 s ago, and compares what explain and doctor say of it. */
 import { expect } from 'vitest'
 import type { FindingId } from '../../../src/cli/doctor/finding.ts'
-import type { Gate } from '../../../src/cli/explain/explain-node.ts'
-import type { Cause } from '../../../src/cli/explain/finding.ts'
+import type { Gate } from '../../../src/cli/reason/explain/explain-node.ts'
+import type { Cause } from '../../../src/cli/reason/explain/finding.ts'
 import { pauseKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import {

@@ -1,6 +1,6 @@
 /** What a command is given, for tests: a transport instead of a kubeconfig, and texts instead of a terminal. */
-import type { Context, OutputFormat } from '../../../src/cli/framework/command.ts'
-import { createTextOutput } from '../../../src/cli/framework/run.ts'
+import type { Context, OutputFormat } from '../../../src/cli/base/framework/command.ts'
+import { createTextOutput } from '../../../src/cli/base/framework/run.ts'
 import type { KubeTransport } from '../../../src/kube/transport.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
 import { createSeededRandom } from '../virtual-clock.ts'

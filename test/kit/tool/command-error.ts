@@ -1,4 +1,4 @@
-import { CommandError } from '../../../src/cli/framework/command-error.ts'
+import { CommandError } from '../../../src/cli/base/framework/command-error.ts'
 
 /** The error of a command that the call throws; it throws another one, or that there was none. */
 export function errorOf(call: () => unknown): CommandError {

@@ -4,14 +4,14 @@ import type { ClusterFacts } from '../../../src/cli/doctor/cluster-facts.ts'
 import { agentPermissions, expectedPolicies } from '../../../src/cli/doctor/permissions.ts'
 import { levelSuffixes } from '../../../src/cli/doctor/cluster-report.ts'
 import { expectedDefinitions } from '../../../src/cli/doctor/read/check-cluster.ts'
-import type { AgentPod } from '../../../src/cli/fleet-view/fleet-view.ts'
+import type { AgentPod } from '../../../src/cli/fleet/fleet-view/fleet-view.ts'
 import { hostKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import { skyhookScope } from '../../../src/lease/names.ts'
 import type { Slot, SlotTarget } from '../../../src/lease/slot.ts'
 import { known } from '../../../src/stages/model/snapshot.ts'
-import { defaultSettings } from '../../../src/cli/fleet-view/settings.ts'
+import { defaultSettings } from '../../../src/cli/fleet/fleet-view/settings.ts'
 
 export const nowMs = Date.parse('2026-01-02T00:00:00Z')
 const dayMs = 86_400_000

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Machine } from '../../../src/cli/framework/command.ts'
+import type { Machine } from '../../../src/cli/base/framework/command.ts'
 import { createSeededRandom, createVirtualClock } from '../virtual-clock.ts'
 
 type Config = {

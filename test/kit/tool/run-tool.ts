@@ -1,7 +1,7 @@
 /** `kubectl skyhook` in this process: a call, and what it wrote. */
 import { readFile } from 'node:fs/promises'
 import { allCommands } from '../../../src/cli/commands/all.ts'
-import { runCommandLine } from '../../../src/cli/framework/run.ts'
+import { runCommandLine } from '../../../src/cli/base/framework/run.ts'
 import { createSeededRandom, createVirtualClock } from '../virtual-clock.ts'
 
 export type ToolRun = { readonly code: number; readonly stdout: string; readonly stderr: string }

@@ -1,5 +1,5 @@
 /** All situations of the table, by group, and the causes that it leaves to real hosts. */
-import type { Cause } from '../../../src/cli/explain/finding.ts'
+import type { Cause } from '../../../src/cli/reason/explain/finding.ts'
 import { agentRows } from './agent-rows.ts'
 import type { BrokenScene } from './broken-scene.ts'
 import { hostRows } from './host-rows.ts'

@@ -1,7 +1,7 @@
 /** A simulated node as a person with a kubeconfig sees it, who asks `kubectl skyhook plan` what an edit would do. */
-import { planFile, type FilePlan } from '../../../src/cli/dry-run/plan-file.ts'
-import { lastAppliedKey } from '../../../src/cli/plan/three-way-merge.ts'
-import type { Manifest } from '../../../src/cli/dry-run/manifests.ts'
+import { planFile, type FilePlan } from '../../../src/cli/reason/dry-run/plan-file.ts'
+import { lastAppliedKey } from '../../../src/cli/reason/plan/three-way-merge.ts'
+import type { Manifest } from '../../../src/cli/reason/dry-run/manifests.ts'
 import { bootstrapScope, controlPlaneScope, skyhookScope } from '../../../src/lease/names.ts'
 import { newLease } from '../../../src/lease/slot.ts'
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'

@@ -1,8 +1,8 @@
 /** Plans an edit on a simulated node, makes it, and compares what the plan said with what the node then did. */
-import type { Manifest } from '../../../src/cli/dry-run/manifests.ts'
-import type { FilePlan } from '../../../src/cli/dry-run/plan-file.ts'
-import type { PlanGroup } from '../../../src/cli/plan/skyhook-plan.ts'
-import { lastAppliedKey } from '../../../src/cli/plan/three-way-merge.ts'
+import type { Manifest } from '../../../src/cli/reason/dry-run/manifests.ts'
+import type { FilePlan } from '../../../src/cli/reason/dry-run/plan-file.ts'
+import type { PlanGroup } from '../../../src/cli/reason/plan/skyhook-plan.ts'
+import { lastAppliedKey } from '../../../src/cli/reason/plan/three-way-merge.ts'
 import {
   cordonKey,
   disableKey,

@@ -9,7 +9,7 @@ import { follow } from './requests.ts'
 import { Progress, Reasons, Skyhooks, summaryOf } from './rollout.ts'
 import { Slots } from './slots.ts'
 import { setClock, agoText, dateText, timeText } from './texts.ts'
-import { durationText } from '../../output/durations.ts'
+import { durationText } from '../../base/output/durations.ts'
 
 /** Screen readers announce progress this often. */
 const summaryIntervalSeconds = 15

@@ -2,7 +2,7 @@
 import { h, type ComponentChildren, type ComponentChild } from 'preact'
 import { useState } from 'preact/hooks'
 import type { NodeSquare } from '../page-data.ts'
-import { shownStatuses, statusName } from '../../output/rollout-texts.ts'
+import { shownStatuses, statusName } from '../../base/output/rollout-texts.ts'
 import { agoText, describe } from './texts.ts'
 import { counted } from '../../../schemas/wording.ts'
 

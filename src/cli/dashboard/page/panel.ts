@@ -2,7 +2,7 @@
 import { h, Fragment, type TargetedEvent, type ComponentChildren, type ComponentChild } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { NodeAnswer, NodeSquare, OutputLine, OutputPart } from '../page-data.ts'
-import { attemptsText, runningStepText } from '../../output/rollout-texts.ts'
+import { attemptsText, runningStepText } from '../../base/output/rollout-texts.ts'
 import { stateOf } from './nodes.ts'
 import { ask, follow } from './requests.ts'
 import { messageOf } from '../../../schemas/json.ts'

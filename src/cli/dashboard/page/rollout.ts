@@ -10,7 +10,7 @@ import {
   budgetUseText,
   paceText,
   packageText,
-} from '../../output/rollout-texts.ts'
+} from '../../base/output/rollout-texts.ts'
 import { agoText, nowMs } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'
 

@@ -2,7 +2,7 @@
 import { h, type TargetedEvent, type ComponentChildren, type ComponentChild } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Rollout } from '../page-data.ts'
-import { durationText } from '../../output/durations.ts'
+import { durationText } from '../../base/output/durations.ts'
 import { nowMs, timeText } from './texts.ts'
 
 type Lanes = Rollout['lanes']

@@ -1,6 +1,6 @@
 /** How a node and times are said. */
-import { durationText } from '../../output/durations.ts'
-import { statusName } from '../../output/rollout-texts.ts'
+import { durationText } from '../../base/output/durations.ts'
+import { statusName } from '../../base/output/rollout-texts.ts'
 import type { NodeSquare, PageState } from '../page-data.ts'
 
 /** One line for a tooltip, a screen reader and the filter. */

@@ -18,8 +18,8 @@ import type { Lease, Slot } from '../../../lease/slot.ts'
 import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../../schemas/api.ts'
 import { sleep } from '../../../schemas/clock.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
-import type { FleetView } from '../../fleet-view/fleet-view.ts'
-import { valueOr } from '../../fleet-view/readable.ts'
+import type { FleetView } from '../../fleet/fleet-view/fleet-view.ts'
+import { valueOr } from '../../fleet/fleet-view/readable.ts'
 
 const authorization = '/apis/authorization.k8s.io/v1'
 

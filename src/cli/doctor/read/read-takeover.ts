@@ -15,8 +15,8 @@ import {
   type CollectionReader,
   fleetCollections,
   type Collection,
-} from '../../fleet-view/collections.ts'
-import { slimNode } from '../../fleet-view/project.ts'
+} from '../../fleet/fleet-view/collections.ts'
+import { slimNode } from '../../fleet/fleet-view/project.ts'
 import { takeoverReport } from '../takeover/report.ts'
 import type {
   OperatorDeployment,
@@ -32,8 +32,8 @@ import type {
 } from '../takeover/facts.ts'
 import type { Check } from '../finding.ts'
 import { known, type Known } from '../../../stages/model/snapshot.ts'
-import { mapped, readable } from '../../fleet-view/readable.ts'
-import { type ConfigMapObject, settingsOf } from '../../fleet-view/settings.ts'
+import { mapped, readable } from '../../fleet/fleet-view/readable.ts'
+import { type ConfigMapObject, settingsOf } from '../../fleet/fleet-view/settings.ts'
 import { nodeWrightGroup, nodeWrightGroupPath } from '../../../schemas/nodewright.ts'
 
 /** Throws for an API server that does not answer. */

@@ -27,7 +27,7 @@ import { plainStep, simplePackage } from '../../../../test/kit/node-simulator/pa
 import type { StageName } from '../../../schemas/skyhook.ts'
 import type { LifeOptions } from './life.ts'
 import { errorOf } from '../../../../test/kit/tool/command-error.ts'
-import { exitCodes } from '../../framework/command-error.ts'
+import { exitCodes } from '../../base/framework/command-error.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'run-package-'))
 const [mine, other, base] = ['mine', 'other', 'base'].map((name) => join(folder, name)) as [string, string, string]

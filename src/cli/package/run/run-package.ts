@@ -5,9 +5,15 @@ import { createLocalRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { loadPackage } from '../../../packages/step/load-package.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
 import type { InterruptType, StageName, Interrupt } from '../../../schemas/skyhook.ts'
-import type { Context } from '../../framework/command.ts'
-import { CommandError, notFoundError, usageError, type ExitCode, exitCodes } from '../../framework/command-error.ts'
-import { envelope } from '../../output/print.ts'
+import type { Context } from '../../base/framework/command.ts'
+import {
+  CommandError,
+  notFoundError,
+  usageError,
+  type ExitCode,
+  exitCodes,
+} from '../../base/framework/command-error.ts'
+import { envelope } from '../../base/output/print.ts'
 import { type LifeFlags, liveOnHost, type PackageSource } from './live-on-host.ts'
 import { environmentNameProblem, environmentTextProblem } from '../../../schemas/environment-variable.ts'
 import type { Variable } from '../../../packages/step/references.ts'

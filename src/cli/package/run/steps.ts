@@ -14,7 +14,7 @@ import { claimLogFiles, packageLogDir } from '../../../packages/step/log-files.t
 import { stepUnitRequest } from '../../../packages/step/unit-request.ts'
 import { type Clock, type Random, sleep, toWallMs } from '../../../schemas/clock.ts'
 import { isCheck, type Mode, type PackageConfig, type Step } from '../../../schemas/package-config.ts'
-import { CommandError, exitCodes } from '../../framework/command-error.ts'
+import { CommandError, exitCodes } from '../../base/framework/command-error.ts'
 import type { KilledMode, ModeEnd } from './live.ts'
 
 export type StepRunner = {

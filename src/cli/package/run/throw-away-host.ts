@@ -5,7 +5,7 @@ import { type BusConnection, createBusConnection } from '../../../host/dbus/reco
 import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { createUnits, type Units } from '../../../host/systemd/units.ts'
 import { type Clock, type Random, sleep } from '../../../schemas/clock.ts'
-import { CommandError, exitCodes } from '../../framework/command-error.ts'
+import { CommandError, exitCodes } from '../../base/framework/command-error.ts'
 import { init } from './host-scripts.ts'
 import { type Boot, startBoot } from './supervisor.ts'
 
