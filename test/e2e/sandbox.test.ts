@@ -152,6 +152,15 @@ describe('a node', () => {
     await eventually(() => isReady('node-3'))
   })
 
+  test('a node of the sandbox is cut and joined at any moment of its reboot', async () => {
+    const rebooted = firstSandbox.must(['reboot', 'node-3']).then(() => true)
+    while (!(await Promise.race([rebooted, sleep(0, false)]))) {
+      await firstSandbox.must(['cut', 'node-3'])
+      await firstSandbox.must(['join', 'node-3'])
+    }
+    await eventually(() => isReady('node-3'))
+  })
+
   test('a node of the sandbox exposes its systemd to this machine', async () => {
     const leader = (await firstSandbox.must(['leader', 'node-1'])).trim()
     expect(readFileSync(`/proc/${leader}/root/etc/hostname`, 'utf8').trim()).toBe('node-1')

@@ -141,11 +141,11 @@ host_wipe() { # the next start finds an empty disk, as after a new installation
 # A disconnected cable: both ends lose the carrier and packets vanish. It survives a reboot.
 host_cut() {
   touch "$(host_folder "$1")/is-cut"
-  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" down 2>/dev/null || is_empty "hosts/$1"
+  host_network_connect "$1" "$(<"$(host_folder "$1")/number")" || die "$1 stays connected"
 }
 host_join() {
   rm -f "$(host_folder "$1")/is-cut"
-  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" up 2>/dev/null || is_empty "hosts/$1"
+  host_network_connect "$1" "$(<"$(host_folder "$1")/number")" || die "$1 stays disconnected"
 }
 
 # Replaces this process by CMD in all namespaces of the host.

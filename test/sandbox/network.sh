@@ -54,7 +54,7 @@ host_network_up() { # host_network_up HOST NUMBER: a fresh namespace with an add
   # created across the namespaces, so the names (at most 15 characters) must be unique only in the hub
   ip link add "$port" netns "$HUB" type veth peer name eth0 netns "$namespace"
   ip -n "$HUB" link set "$port" master bridge
-  [[ -e $STATE/hosts/$1/is-cut ]] || ip -n "$HUB" link set "$port" up
+  host_network_connect "$1" "$2" || die "$1 has no network: $port stays as it is"
   ip -n "$namespace" addr add "$SUBNET.$2/24" dev eth0
   ip -n "$namespace" link set eth0 up
   ip -n "$namespace" route add default via "$HUB_ADDRESS"
@@ -68,6 +68,19 @@ host_network_up() { # host_network_up HOST NUMBER: a fresh namespace with an add
 -A PREROUTING -d $SERVICE_ADDRESS/32 -p tcp --dport 443 -j DNAT --to-destination $HUB_ADDRESS:$APISERVER_PORT
 COMMIT
 RULES
+}
+
+# Follows the mark is-cut. Between two boots a host has no port: the next boot makes one, which follows the mark too.
+host_network_connect() { # host_network_connect HOST NUMBER
+  local state=''
+  wanted_state() { if [[ -e $STATE/hosts/$1/is-cut ]]; then echo down; else echo up; fi; }
+  follows_mark() { # twice, if the mark changes meanwhile: a boot, `cut` and `join` may coincide
+    [[ $state != "$(wanted_state "$1")" ]] || return 0
+    state=$(wanted_state "$1")
+    ip -n "$HUB" link set "port-$2" "$state" 2>/dev/null || ! ip -n "$HUB" link show "port-$2" &>/dev/null || state=''
+    return 1
+  }
+  within 5 follows_mark "$1" "$2"
 }
 
 host_network_down() { # host_network_down HOST NUMBER
