@@ -97,8 +97,12 @@ function worldOf(
   }
 }
 
-/** What is required is finished, or uninstalled if it is deleted, and its agent only has to lift the taint. */
-function isWorkedOff(view: World, { work }: Evidence, host: Host): boolean {
+/**
+ * What is required is finished, or uninstalled if it is deleted, and its agent only has to lift the taint: on a host of
+ * the control plane it waits for static pods before that.
+ */
+function isWorkedOff(view: World, { work, lacksStaticPods }: Evidence, host: Host): boolean {
+  if (lacksStaticPods(host.name)) return false
   const node = nodeOf(view, host)
   const required = skyhooksOf(view).filter((one) => one.spec.runtimeRequired === true && isSelected(one, node))
   const leftOf = (one: Skyhook): readonly string[] =>

@@ -421,9 +421,11 @@ test.each([
 })
 
 test.each([
-  ['beside a node in service while it uninstalls what required its taint', true, 0],
-  ['with the nodes in service if it only has to lift its taint', false, 1],
-])('a joining host counts %s', (_, isDeleted, violations) => {
+  ['beside a node in service while it uninstalls what required its taint', 'deleted', 0],
+  ['beside a node in service until its static pods run after a boot', 'booted', 0],
+  ['with the nodes in service if it only has to lift its taint', 'complete', 1],
+  ['with the nodes in service once its static pods run', 'running', 1],
+])('a joining host counts %s', (_, state, violations) => {
   const packages = { a: { version: '1.0.0', image: 'registry.test/a', uninstall: { enabled: true } } }
   const world = sampleWorld(budget, { spec: sampleSpec({ runtimeRequired: true, packages }) })
   world.taint('n1', true)
@@ -431,7 +433,10 @@ test.each([
   world.complete('n1')
   world.release('agent:n1', 0, 'bootstrap')
   world.editSkyhook({ metadata: { finalizers: [finalizerName] } })
-  if (isDeleted) world.send('admin', 'DELETE', `${skyhooksPath}/s`)
+  if (state === 'deleted') world.send('admin', 'DELETE', `${skyhooksPath}/s`)
+  world.setControlPlane('n1')
+  if (state === 'booted' || state === 'running') world.tell('n1', { event: 'wentDown', bootId: 'b', how: 'shutdown' })
+  if (state === 'running') world.tell('n1', { event: 'staticPodsRun' })
   world.take('n2')
   world.start('n2', 'uninstall')
   world.take('n1', 0, 'bootstrap')

@@ -80,6 +80,18 @@ test('what came back after an eviction may end where the spec says evict, unless
   expect(reboot()).toEqual(found)
 })
 
+test('an evicted pod that an older etcd brings back has come back', async () => {
+  const { world, put, end, reboot } = worldUnderCordon({ tolerating: 'evict' })
+  put('first', { tolerations: [exists] })
+  const older = world.backUp()
+  await world.pass(1)
+  end('first')
+  world.restore(older)
+  world.sayReason('n1', 'DrainBlocked')
+  await world.pass(2)
+  expect(reboot()).toEqual([])
+})
+
 test('a pod that came after the last look, and a spec that was edited a moment ago, are no fault of the agent', async () => {
   const { world, put, reboot } = worldUnderCordon({ tolerating: 'leave' })
   put('p', { tolerations: [exists] })

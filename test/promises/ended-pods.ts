@@ -27,6 +27,7 @@ export const endedPods: Promised = {
     const evicted = new Map<string, Map<string, number>>()
     /** By name: specs that were in force, and until when. */
     const formerSpecs = new Map<string, { readonly spec: SkyhookSpec; readonly untilMs: number }[]>()
+    /** By UID of the pods there are; one that an older copy of etcd brings back comes then. */
     const createdAtMs = new Map<string, number>()
     /** The cluster had one Node until then. */
     let wasSingleUntilMs = -Infinity
@@ -80,6 +81,7 @@ export const endedPods: Promised = {
       }
       if (resource.plural !== 'pods') return
       if (type === 'ADDED') createdAtMs.set(object.metadata.uid, nowMs())
+      if (type === 'DELETED') createdAtMs.delete(object.metadata.uid)
       const host = hostOfClient(client, 'agent')
       if (host === undefined || object.metadata.deletionTimestamp === undefined) return
       const owners = evicted.get(host) ?? new Map<string, number>()
@@ -91,6 +93,9 @@ export const endedPods: Promised = {
       on(event) {
         evidence.see(event)
         if (event.kind === 'commit') seeCommit(event)
+        else if (event.kind === 'restored')
+          for (const { metadata } of world.server.objects('pods'))
+            createdAtMs.set(metadata.uid, createdAtMs.get(metadata.uid) ?? nowMs())
         else if (event.kind === 'answered') {
           const { client, resource, verb, code, query } = event.entry
           const view = world.hosts.get(hostOfClient(client, 'agent') ?? '')

@@ -21,6 +21,8 @@ export type Evidence = {
    * request that was under way may come a little later.
    */
   readonly isBlind: (host: string) => boolean
+  /** A host of the control plane went down, and its static pods have not run since. */
+  readonly lacksStaticPods: (host: string) => boolean
   readonly see: (event: Fact) => void
   readonly tick: (atMs: number) => void
 }
@@ -53,6 +55,7 @@ function collect(world: World): Evidence {
   const soaks = followSoaks(world, disruption, work, hostNamed)
   /** By host: until when. */
   const blind = new Map<string, number>()
+  const lacking = new Set<string>()
   let order = 0
   let last: Fact | undefined
   let tickedAtMs = -1
@@ -64,6 +67,7 @@ function collect(world: World): Evidence {
     order: () => order,
     hostNamed,
     isBlind: (host) => (blind.get(host) ?? 0) > world.clock.monotonicMs(),
+    lacksStaticPods: (host) => lacking.has(host),
     see(event) {
       if (event === last) return
       last = event
@@ -72,6 +76,11 @@ function collect(world: World): Evidence {
       else if (event.kind === 'commit' && event.change.resource.plural === 'nodes') {
         const host = hostOfClient(event.client, 'agent') ?? ''
         if (blind.get(host) === Infinity) blind.set(host, world.clock.monotonicMs() + underWayMs)
+      }
+      if (event.kind === 'host') {
+        const { event: what } = event.event
+        if (what === 'wentDown' && world.hosts.get(event.host)?.isControlPlane === true) lacking.add(event.host)
+        if (what === 'staticPodsRun') lacking.delete(event.host)
       }
       health.see(event)
       work.see(event)

@@ -62,6 +62,23 @@ test('blocked evictions have a limit of their own', async () => {
   expect(world.violations[0]).toContain('agent:n1 sends more than 120 requests in a minute; the last: get pods')
 })
 
+test('the next agent of a host tries each blocked pod for the first time, too', async () => {
+  const world = sampleWorld(requestRate)
+  const tryAll = (): void => {
+    for (let pod = 0; pod < 49; pod++)
+      expect(() => world.send('agent:n1', 'GET', `${podsPath}/p${pod}`)).toThrow('not found')
+  }
+  tryAll()
+  world.tell('n1', { event: 'agentStarted', process: 2, kind: 'agent' })
+  for (let time = 0; time < 3; time++) {
+    tryAll()
+    await world.pass(2)
+  }
+  expect(world.violations).toEqual([])
+  tryAll()
+  expect(world.violations[0]).toContain('agent:n1 sends more than 120 requests in a minute; the last: get pods')
+})
+
 test('an administrator may ask as often as he likes', () => {
   const world = sampleWorld(requestRate)
   for (let round = 0; round < 500; round++) ask(world, 'admin')

@@ -5,7 +5,7 @@ import type { Promised } from './promised.ts'
 
 /**
  * Of a node's blocked pods together one is tried each second at first, with a read of the pod before it. The first try
- * of each pod does not count: a node drains as many as it has.
+ * of each pod by each agent does not count: a node drains as many as it has.
  */
 const maxEvictionsPerMinute = 2 * 60
 /** Requests of one kind for one object in a second. */
@@ -22,7 +22,7 @@ export const requestRate: Promised = {
     const minutes = new Map<string, Window>()
     const seconds = new Map<string, Window>()
     const startedAtMs = new Map<string, number>()
-    const triedPods = new Set<string>()
+    const triedPods = new Map<string, Set<string>>()
     let checks = 0
 
     const countIn = (windows: Map<string, Window>, key: string, atMs: number, lengthMs: number): number => {
@@ -34,7 +34,11 @@ export const requestRate: Promised = {
       return ++window.count
     }
 
-    const isFirstTry = (request: string): boolean => !triedPods.has(request) && triedPods.add(request) !== undefined
+    const isFirstTry = (host: string, request: string): boolean => {
+      const tried = triedPods.get(host) ?? new Set()
+      triedPods.set(host, tried)
+      return tried.size < tried.add(request).size
+    }
 
     return {
       on(event, atMs) {
@@ -44,6 +48,7 @@ export const requestRate: Promised = {
           startedAtMs.set(event.host, atMs)
           minutes.delete(`agent:${event.host}`)
           minutes.delete(`agent:${event.host} evicts`)
+          triedPods.delete(event.host)
           return
         }
         if (event.kind !== 'answered') return
@@ -59,7 +64,7 @@ export const requestRate: Promised = {
         if (host === undefined || isWatch) return
         const isFirst = atMs - (startedAtMs.get(host) ?? 0) < 60_000
         const isEviction = resource === 'pods/eviction' || (resource === 'pods' && verb === 'get')
-        if (isEviction && isFirstTry(`${client} ${verb} ${resource} ${name}`)) return
+        if (isEviction && isFirstTry(host, `${verb} ${resource} ${name}`)) return
         const count = countIn(minutes, isEviction ? `${client} evicts` : client, atMs, 60_000)
         const limit = isEviction ? maxEvictionsPerMinute : world.maxRequests[isFirst ? 'inFirstMinute' : 'perMinute']
         if (count > limit)
