@@ -18,6 +18,7 @@ import {
 } from './cluster.ts'
 import { type Evidence, evidenceOf } from './evidence.ts'
 import { type Exemptions, followExemptions } from './exemptions.ts'
+import { isRunningOn, isStatic, type RunningPod } from './may-end.ts'
 import type { Promised } from './promised.ts'
 import { requiredTaint } from '../kit/fleet/fleet-host.ts'
 import type { AdmissionFact, AdmissionWorld, Judge } from './admission-facts.ts'
@@ -102,7 +103,9 @@ function worldOf(
  * the control plane it waits for static pods before that.
  */
 function isWorkedOff(view: World, { work, lacksStaticPods }: Evidence, host: Host): boolean {
-  if (lacksStaticPods(host.name)) return false
+  const pods = view.server.objects('pods') as readonly RunningPod[]
+  const hasStaticPods = pods.some((pod) => isStatic(pod) && isRunningOn(pod, host.nodeName()))
+  if (hasStaticPods && lacksStaticPods(host.name)) return false
   const node = nodeOf(view, host)
   const required = skyhooksOf(view).filter((one) => one.spec.runtimeRequired === true && isSelected(one, node))
   const leftOf = (one: Skyhook): readonly string[] =>

@@ -434,7 +434,10 @@ test.each([
   world.release('agent:n1', 0, 'bootstrap')
   world.editSkyhook({ metadata: { finalizers: [finalizerName] } })
   if (state === 'deleted') world.send('admin', 'DELETE', `${skyhooksPath}/s`)
-  world.setControlPlane('n1')
+  world.send('kubelet:n1', 'POST', '/api/v1/namespaces/kube-system/pods', {
+    metadata: { name: 'etcd', annotations: { 'kubernetes.io/config.mirror': 'manifest' } },
+    spec: { nodeName: 'n1', containers: [{ name: 'etcd', image: 'none' }] },
+  })
   if (state === 'booted' || state === 'running') world.tell('n1', { event: 'wentDown', bootId: 'b', how: 'shutdown' })
   if (state === 'running') world.tell('n1', { event: 'staticPodsRun' })
   world.take('n2')

@@ -21,7 +21,7 @@ export type Evidence = {
    * request that was under way may come a little later.
    */
   readonly isBlind: (host: string) => boolean
-  /** A host of the control plane went down, and its static pods have not run since. */
+  /** The host went down, and its static pods, if it has any, have not run since. */
   readonly lacksStaticPods: (host: string) => boolean
   readonly see: (event: Fact) => void
   readonly tick: (atMs: number) => void
@@ -79,7 +79,7 @@ function collect(world: World): Evidence {
       }
       if (event.kind === 'host') {
         const { event: what } = event.event
-        if (what === 'wentDown' && world.hosts.get(event.host)?.isControlPlane === true) lacking.add(event.host)
+        if (what === 'wentDown') lacking.add(event.host)
         if (what === 'staticPodsRun') lacking.delete(event.host)
       }
       health.see(event)

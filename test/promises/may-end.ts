@@ -51,10 +51,13 @@ export const isProtected = ({ metadata }: RunningPod, { podNonInterruptLabels }:
   !isEmptySelector(podNonInterruptLabels) && selects(podNonInterruptLabels, metadata.labels ?? {})
 
 /** No drain touches it, whatever the spec says. */
-export const isOutOfReach = ({ metadata }: RunningPod): boolean =>
-  metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined ||
-  skipNamespaces.includes(metadata.namespace ?? '') ||
-  controllerOf(metadata)?.kind === 'DaemonSet'
+export const isOutOfReach = (pod: RunningPod): boolean =>
+  isStatic(pod) ||
+  skipNamespaces.includes(pod.metadata.namespace ?? '') ||
+  controllerOf(pod.metadata)?.kind === 'DaemonSet'
+
+export const isStatic = ({ metadata }: RunningPod): boolean =>
+  metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined
 
 const controllerOf = ({ ownerReferences = [] }: SimObject['metadata']) =>
   ownerReferences.find(({ controller }) => controller === true)

@@ -31,12 +31,7 @@ export const sampleSpec = (spec: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
   ...spec,
 })
 
-type SampleHost = Omit<HostView, 'isControlPlane'> & {
-  isControlPlane: boolean
-  page: string
-  isHealthy: boolean
-  isBehind: boolean
-}
+type SampleHost = HostView & { page: string; isHealthy: boolean; isBehind: boolean }
 
 /** Hosts n1, n2, … with their Nodes, and the Skyhook `s` of this spec; `client` names in requests are those of a run. */
 export function sampleWorld(
@@ -181,8 +176,6 @@ export function sampleWorld(
     setHealthy: (name: string, isHealthy: boolean) => void (viewOf(name).isHealthy = isHealthy),
     /** A newer agent has written the journal. */
     setHalted: (name: string, isHalted: boolean) => void (viewOf(name).isBehind = isHalted),
-    /** It runs static pods. */
-    setControlPlane: (name: string) => void (viewOf(name).isControlPlane = true),
     setFaultsEnded: () => void (faultsEndedAtMs = clock.monotonicMs()),
     /** A step that runs and ends at once. */
     run(

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { builderOf, idleSnapshot, viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
-import type { SkyhookPlan } from '../model/plan-builder.ts'
+import { newSkyhookRecord, type SkyhookPlan } from '../model/plan-builder.ts'
 import { known, type OwnSlot, type SkyhookView } from '../model/snapshot.ts'
 import { planSkyhook } from './plan-skyhook.ts'
 
@@ -67,6 +67,17 @@ test('a Skyhook with a confirmed slot starts to work', () => {
   const planned = planSkyhook(snapshot, viewOf(spec), undefined, undefined)
   expect(summary(planned)).toEqual(['in_progress', undefined, 'as-is', ['startStep']])
   expect(planned.builder.record.lifecycle).toEqual({ startedAtMs: 1_000, generation: 1 })
+})
+
+test.each([
+  ['with a pace waits for another one, under which it soaks', { pauseSeconds: 60 }, 'in_progress', 'WaitingForSlot'],
+  ['without a pace is complete', {}, 'complete', undefined],
+])('finished work that has lost its slot, %s', (_, pace, status, reason) => {
+  const record = { ...newSkyhookRecord('s-uid'), lifecycle: { startedAtMs: 0, generation: 1 } }
+  const planned = planSkyhook(idleSnapshot(), viewOf({ pace }), record, undefined)
+  const isComplete = status === 'complete'
+  const actions = isComplete ? [] : ['createRecoverySlot']
+  expect(summary(planned)).toEqual([status, reason, isComplete ? 'off' : 'as-is', actions])
 })
 
 test('a Skyhook without packages is complete', () => {

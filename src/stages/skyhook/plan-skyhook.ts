@@ -22,7 +22,15 @@ import { otherOperatorGate, packagePodGate } from './other-operator.ts'
 import { planWaiting } from './plan-waiting.ts'
 import { planWorking } from './plan-working.ts'
 import { isOfNoUse, keepSlot, mayWorkUnder, membershipOf, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
-import { advanceSoak, endSoakWithoutSlot, isSpent, mayBeginUnder, newSoak, notReadyReason } from './soak.ts'
+import {
+  advanceSoak,
+  endSoakWithoutSlot,
+  isSpent,
+  lostSlotReason,
+  mayBeginUnder,
+  newSoak,
+  notReadyReason,
+} from './soak.ts'
 
 /**
  * What a Skyhook that selects this node currently does there, by its current spec. `before`: its record, if it has one.
@@ -150,11 +158,12 @@ function hasWork(snapshot: Snapshot, builder: PlanBuilder, names: readonly strin
 function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookPlan {
   const isOut =
     builder.record.lifecycle?.interruptedAtMs !== undefined || hasCordon(builder.snapshot, builder.view.metadata.name)
-  const notReady = notReadyReason(builder) ?? (isOut ? staticPodsReason(builder.snapshot) : undefined)
-  if (notReady) {
+  const pending =
+    notReadyReason(builder) ?? (isOut ? staticPodsReason(builder.snapshot) : undefined) ?? lostSlotReason(builder, slot)
+  if (pending) {
     keepSlot(builder, slot, 'working')
     keepControlPlaneSlot(builder, { need: controlPlaneNeed(builder, { drain: 'none' }), mayAsk: false }, 'working')
-    return { builder, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
+    return { builder, status: 'in_progress', reason: pending, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
   const { lifecycle, reboots, takenOver } = builder.record
   const soak = newSoak(builder, slot)

@@ -11,6 +11,7 @@ import { hasCordon } from '../drain/drain.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import { isReadyPod, type Pod } from '../model/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { missingSlotReason } from './slot.ts'
 
 /**
  * How long to wait for a DaemonSet without any pod on the node, for the replacement of a deleted pod. After that the
@@ -55,6 +56,14 @@ export function newSoak({ record, view }: PlanBuilder, slot: OwnSlot | undefined
   const { pauseMs, minReadyMs } = paceOf(view.spec)
   if (slot === undefined || slot.isBootstrap || pauseMs + minReadyMs === 0) return undefined
   return { daemonSets: record.lifecycle.readyDaemonSets ?? [] }
+}
+
+/** Work that has ended without its slot takes one again before it is complete: it soaks under it. */
+export function lostSlotReason(builder: PlanBuilder, slot: OwnSlot | undefined): Reason | undefined {
+  const { pauseMs, minReadyMs } = paceOf(builder.view.spec)
+  if (slot !== undefined || builder.record.lifecycle === undefined || pauseMs + minReadyMs === 0) return undefined
+  const message = 'the work is done and has lost its slot, which spec.pace keeps for a while: taking one again'
+  return missingSlotReason(builder, slot) ?? { reason: 'WaitingForSlot', message }
 }
 
 /** A deleted slot ends the soak: that is a way for a person to end it. */
