@@ -258,6 +258,17 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     },
     { verdict: 'right', deeds: 4 },
   ],
+  [
+    'an edit that stops an installation of which the Node names no step is a doubt',
+    {
+      ...empty,
+      beginning: { adopted: { 'pa|1.1.0': { stage: 'interrupt', state: 'complete' } } },
+      spec: specOf({ pc: packageOf({ version: '1.1.0', uninstall: { enabled: false } }) }),
+      life: [rounds(6), changed(specOf({}))],
+      asked: [{ edit: 'package', of: 'pc', change: {} }],
+    },
+    { verdict: 'not judged', why: 'doubtful' },
+  ],
 ])('%s', async (_, one, verdict) => {
   expect(await judge(one)).toMatchObject(verdict)
 })

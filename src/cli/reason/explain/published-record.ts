@@ -125,11 +125,12 @@ function oneAtWork(entries: readonly Entry[], shown: string | undefined): readon
  * It waits in the middle of a stage: another agent started the stage, or this one stopped it for an edit. A stage of
  * this agent continues without a drain before it.
  */
-function waiting({ key, record, isOfGoneSpec, isOwn }: Entry): Entry {
+function waiting({ key, record, isOfGoneSpec, isStopped, isOwn }: Entry): Entry {
+  const entry = { key, isOfGoneSpec, isStopped, isOwn }
   const { stage } = record.progress
-  if (!isStage(stage)) return { key, record, isOfGoneSpec, isOwn }
+  if (!isStage(stage)) return { ...entry, record }
   const origin = isOwn ? {} : ({ work: undefined, adopted: true } as const)
-  return { key, isOfGoneSpec, isOwn, record: { ...record, ...origin, progress: { state: 'due', stage } } }
+  return { ...entry, record: { ...record, ...origin, progress: { state: 'due', stage } } }
 }
 
 type EntryContext = WorkFacts & {
@@ -154,6 +155,8 @@ type Entry = {
   readonly step?: string
   /** Its configuration is in no spec, and its keys may ask for interrupts. */
   readonly isOfGoneSpec: boolean
+  /** The edit stops its installation, of which the Node names no step: whether one has started is not known. */
+  readonly isStopped: boolean
   /** The copy says that this agent started it. */
   readonly isOwn: boolean
 }
@@ -186,7 +189,10 @@ function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: 
     !inputsWith(work.inputs, [spec, edited])
   const position = { stage, state, spec, asked, work, edited, isUninstalling }
   const isOwn = work !== undefined && work.isAdopted !== true
-  return [{ key, isOfGoneSpec, isOwn, ...progressOf(facts, position, context) }]
+  const isInstall = state === 'in_progress' && (stage === 'apply' || stage === 'upgrade')
+  const isGoing = context.edited !== undefined && edited?.version !== version
+  const isStopped = isInstall && isGoing && isOwn && context.stepOf !== key
+  return [{ key, isOfGoneSpec, isStopped, isOwn, ...progressOf(facts, position, context) }]
 }
 
 type Position = {

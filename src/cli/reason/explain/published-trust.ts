@@ -34,6 +34,8 @@ type Found = {
   readonly record: PackageRecord
   /** Its configuration is in no spec, and its keys may ask for interrupts. */
   readonly isOfGoneSpec: boolean
+  /** The edit stops its installation, of which the Node names no step. */
+  readonly isStopped: boolean
 }
 
 type Copy = Pick<Published, 'entries' | 'companion'> & {
@@ -54,6 +56,7 @@ export function guessOf(
   )
   if (isUnsaid && !isApplied) return olderAgent
   if (found.some(({ isOfGoneSpec }) => isOfGoneSpec)) return goneSpec
+  if (found.some(({ isStopped }) => isStopped)) return stoppedInstall
   // a step of an earlier spec is not stopped, and its stage looks the same on the Node when it has ended
   const isOneOfSeveral = isSuspended && step !== undefined && found.filter(isInStage).length > 1
   return isOneOfSeveral ? oneOfSeveral : undefined
@@ -61,6 +64,7 @@ export function guessOf(
 
 const olderAgent = 'an older agent does not report the configuration of complete packages'
 const goneSpec = 'a package is configured by an earlier spec, whose keys may ask for an interrupt'
+const stoppedInstall = 'the edit stops an installation, and the Node does not name its step: it may not have started'
 const oneOfSeveral = 'no step starts there now, and the Node names only one of the steps that may still run'
 
 const isConfigured = (stage: string | undefined): boolean => stage === 'config' || stage === 'post-interrupt'
