@@ -8,7 +8,7 @@ import { cpus, loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createScreen } from '../demo/screen.ts'
-import { statusOf } from '../src/census/skyhook-status.ts'
+import { statusOf } from '../src/census/model/skyhook-status.ts'
 import type { Skyhook } from '../src/schemas/skyhook.ts'
 import {
   cpuSeconds,

@@ -3,7 +3,7 @@
  * conditions of kubelet and node-problem-detector, the labels of cloud, feature discovery and device plugin.
  */
 import { sha256Hex } from '../src/schemas/canonical-json.ts'
-import { defaultAgentPodSelector } from '../src/census/messages.ts'
+import { defaultAgentPodSelector } from '../src/census/model/messages.ts'
 
 /** Values of the label that Skyhooks and compartments select by. */
 export const poolCount = 10

@@ -60,7 +60,7 @@ const cases: readonly [from: string, to: string, isAllowed: boolean][] = [
   ['src/lease/slots.ts', 'src/lease/rule.ts', true],
   ['src/lease/rule.ts', 'src/lease/slots.ts', false],
   ['src/census/census.ts', 'src/host/single-agent.ts', false],
-  ['src/census/count.ts', 'src/stages/model/snapshot.ts', true],
+  ['src/census/model/count.ts', 'src/stages/model/snapshot.ts', true],
   ['src/daemon/wire.ts', 'src/daemon/slots/slot-manager.ts', true],
   ['src/daemon/state/node.ts', 'src/daemon/slots/slot-manager.ts', false],
   ['src/daemon/wire.ts', 'test/kit/bus/fake-bus.ts', false],

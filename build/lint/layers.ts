@@ -17,7 +17,15 @@ const packages = [
   'src/packages/oci/provider',
   'src/packages/oci/read', // not oci/write: the agent never writes images
 ]
-const belowDaemon = [...schemas, 'src/stages/**', 'src/kube', 'src/lease/**', 'src/host/**', ...packages, 'src/census']
+const belowDaemon = [
+  ...schemas,
+  'src/stages/**',
+  'src/kube',
+  'src/lease/**',
+  'src/host/**',
+  ...packages,
+  'src/census/**',
+]
 
 const belowCli = [
   ...schemas,
@@ -62,7 +70,14 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     validate: ['.', 'oci', 'oci/read', 'step', 'store'],
   }),
 
-  'src/census': [...schemas, 'src/stages/**', 'src/kube', 'src/lease/**'],
+  ...rows('src/census', [...schemas, 'src/stages/**', 'src/kube', 'src/lease/**'], {
+    model: [],
+    ledger: ['model'],
+    write: ['model'],
+    status: ['model'],
+    reconcile: ['model', 'ledger', 'write', 'status'],
+    '.': ['**'],
+  }),
 
   ...rows('src/daemon', belowDaemon, {
     settings: [],

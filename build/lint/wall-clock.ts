@@ -12,7 +12,7 @@ const publishers: Readonly<Record<string, string>> = {
   'src/lease/ledger.ts': 'times in Leases',
   'src/lease/election.ts': 'times in Leases; how soon to look at one of others, which only costs requests',
   'src/kube/events.ts': 'times in Events',
-  'src/census/skyhook-reconciler.ts': 'times in the ledger and in conditions of Skyhooks',
+  'src/census/reconcile/skyhook-reconciler.ts': 'times in the ledger and in conditions of Skyhooks',
   'src/daemon/executors/publish-interrupt.ts': 'flags and logs on the host',
   'src/daemon/executors/steps/record.ts': 'flags and history on the host',
   'src/cli/': 'ages and times that people read',

@@ -4,8 +4,8 @@ import { eventsPath, nodesPath, podsPath, type Sample, sampleServer } from '../.
 import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { runCensus } from './census.ts'
-import { clusterSubject, type CensusLine } from './messages.ts'
-import type { SkyhookStatus } from './skyhook-status.ts'
+import { clusterSubject, type CensusLine } from './model/messages.ts'
+import type { SkyhookStatus } from './model/skyhook-status.ts'
 
 let api: Sample
 let stop: AbortController

@@ -6,9 +6,9 @@ import { skyhookTypeMeta } from '../schemas/api.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import { type Clock, type Random, startInterval } from '../schemas/clock.ts'
 import { isEqual, messageOf } from '../schemas/json.ts'
-import { type ClusterView, startClusterView } from './cluster-view.ts'
-import { clusterSeries } from './fleet-series.ts'
-import { type CensusLine, type CensusSettings, clusterSubject, type SeriesLine } from './messages.ts'
+import { type ClusterView, startClusterView } from './model/cluster-view.ts'
+import { clusterSeries } from './status/fleet-series.ts'
+import { type CensusLine, type CensusSettings, clusterSubject, type SeriesLine } from './model/messages.ts'
 import { startScheduler } from './scheduler.ts'
 
 /** What a census gets from outside. */

@@ -5,7 +5,7 @@ import type { KubeObject } from '../kube/objects.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { type FleetReporter, startFleetReporter } from './census.ts'
-import { clusterSubject, type SeriesLine } from './messages.ts'
+import { clusterSubject, type SeriesLine } from './model/messages.ts'
 
 let clock: VirtualClock
 let skyhooks: Map<string, Skyhook & KubeObject>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { cordonKey, ignoreLabel, statusKey } from '../schemas/annotations.ts'
 import { nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
-import type { CensusNode } from './node-facts.ts'
+import type { CensusNode } from './model/node-facts.ts'
 import { affectsCount, nodeChange } from './scheduler.ts'
 
 describe('a change of a node', () => {

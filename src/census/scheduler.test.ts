@@ -10,8 +10,8 @@ import type { Lease } from '../lease/slot.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { finalizerName, type Skyhook, type SkyhookSpec } from '../schemas/skyhook.ts'
 import { startScheduler, type Scheduler } from './scheduler.ts'
-import type { CensusNode } from './node-facts.ts'
-import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
+import type { CensusNode } from './model/node-facts.ts'
+import { conditionOf, type SkyhookStatus } from './model/skyhook-status.ts'
 
 let api: Sample
 let abort: AbortController

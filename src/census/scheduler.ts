@@ -12,9 +12,13 @@ import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { isEqual } from '../schemas/json.ts'
 import { selects } from '../schemas/selectors.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import type { ClusterView } from './cluster-view.ts'
-import { type CensusNode, skyhookOfKey } from './node-facts.ts'
-import { createSkyhookReconciler, type SkyhookReconciler, type SkyhookReconcilerOptions } from './skyhook-reconciler.ts'
+import type { ClusterView } from './model/cluster-view.ts'
+import { type CensusNode, skyhookOfKey } from './model/node-facts.ts'
+import {
+  createSkyhookReconciler,
+  type SkyhookReconciler,
+  type SkyhookReconcilerOptions,
+} from './reconcile/skyhook-reconciler.ts'
 
 export type SchedulerOptions = {
   readonly leases: Leases

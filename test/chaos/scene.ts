@@ -1,7 +1,7 @@
 /** The cluster under chaos: two Skyhooks for all nodes, pods with disruption budgets, and a recorded service. */
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import { conditionOf, type SkyhookStatus } from '../../src/census/model/skyhook-status.ts'
 import { appliedHash } from '../../src/stages/model/package-inputs.ts'
 import { patch, paths } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'

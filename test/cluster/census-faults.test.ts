@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, test, vi } from 'vitest'
-import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import { conditionOf, type SkyhookStatus } from '../../src/census/model/skyhook-status.ts'
 import { ledgerName } from '../../src/lease/names.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'

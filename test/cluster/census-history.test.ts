@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
-import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import { conditionOf, type SkyhookStatus } from '../../src/census/model/skyhook-status.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { startReflector } from '../../src/kube/reflector.ts'
 import { ledgerName } from '../../src/lease/names.ts'

@@ -1,7 +1,7 @@
 /** The census as its own process, with the token of an agent, on a real API server with the chart's permissions. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { conditionOf } from '../../src/census/skyhook-status.ts'
+import { conditionOf } from '../../src/census/model/skyhook-status.ts'
 import { countedScope, type Ledger, readLedger, selectorHash } from '../../src/lease/ledger.ts'
 import { ledgerName, skyhookScope } from '../../src/lease/names.ts'
 import { effectiveLimit } from '../../src/lease/rule.ts'

@@ -1,6 +1,6 @@
 /** What the rows share: the cluster, the journal package, and the meaning of "complete". */
 import { afterEach, beforeAll, expect } from 'vitest'
-import { type SkyhookStatus, conditionOf } from '../../src/census/skyhook-status.ts'
+import { type SkyhookStatus, conditionOf } from '../../src/census/model/skyhook-status.ts'
 import { apiLevel, cordonKey, cordonedBeforeKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'

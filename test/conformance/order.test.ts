@@ -1,6 +1,6 @@
 /** Rows C17 to C19: which Skyhook and which node may start. */
 import { expect, test } from 'vitest'
-import { conditionOf } from '../../src/census/skyhook-status.ts'
+import { conditionOf } from '../../src/census/model/skyhook-status.ts'
 import { disableKey, pauseKey } from '../../src/schemas/annotations.ts'
 import type { Taint } from '../../src/schemas/kubernetes.ts'
 import { uniqueName, type NodeName } from '../kit/cluster/cluster.ts'

@@ -1,6 +1,6 @@
 /** Rows C21 to C25, C30 and C35: budgets and DeploymentPolicies, on six nodes. */
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type CompartmentStatus, conditionOf } from '../../src/census/skyhook-status.ts'
+import { type CompartmentStatus, conditionOf } from '../../src/census/model/skyhook-status.ts'
 import { ApiError } from '../../src/kube/errors.ts'
 import type { Slot } from '../../src/lease/slot.ts'
 import { policiesPath, skyhookTypeMeta } from '../../src/schemas/api.ts'

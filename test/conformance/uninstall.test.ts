@@ -1,7 +1,7 @@
 /** Rows N01 to N08: packages with an uninstall policy. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { conditionOf } from '../../src/census/skyhook-status.ts'
+import { conditionOf } from '../../src/census/model/skyhook-status.ts'
 import { disableKey, pauseKey } from '../../src/schemas/annotations.ts'
 import { uniqueName, type NodeName } from '../kit/cluster/cluster.ts'
 import { patch, paths, ignoreNotFound } from '../kit/cluster/kube.ts'

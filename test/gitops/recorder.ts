@@ -1,6 +1,6 @@
 /** Skyhooks as a census leaves them: whole turns against a simulated API server, on a virtual clock. */
-import type { CensusNode } from '../../src/census/node-facts.ts'
-import { createSkyhookReconciler, type SkyhookReconciler } from '../../src/census/skyhook-reconciler.ts'
+import type { CensusNode } from '../../src/census/model/node-facts.ts'
+import { createSkyhookReconciler, type SkyhookReconciler } from '../../src/census/reconcile/skyhook-reconciler.ts'
 import { type Ledger, readLedger } from '../../src/lease/ledger.ts'
 import { ledgerName, skyhookScope } from '../../src/lease/names.ts'
 import { type Lease, newLease } from '../../src/lease/slot.ts'

@@ -3,7 +3,7 @@
  * with before the last two edits, and another one may be under way there. Silence counts as having read it a second
  * after the edit, and not before, whatever keeps the agent from reading.
  */
-import type { Condition, SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import type { Condition, SkyhookStatus } from '../../src/census/model/skyhook-status.ts'
 import { isEqual } from '../../src/schemas/json.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/package-inputs.ts'

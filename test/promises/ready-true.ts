@@ -1,6 +1,6 @@
 /** `Ready` turns True only when each selected node, whose agent is there, has finished every package on its host. */
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import type { Condition, SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import type { Condition, SkyhookStatus } from '../../src/census/model/skyhook-status.ts'
 import { isEqual } from '../../src/schemas/json.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import type { Fact } from './facts.ts'

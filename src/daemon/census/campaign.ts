@@ -1,4 +1,4 @@
-import { defaultAgentPodSelector } from '../../census/messages.ts'
+import { defaultAgentPodSelector } from '../../census/model/messages.ts'
 import { type Election, startElection } from '../../lease/election.ts'
 import { toWallMs } from '../../schemas/clock.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'

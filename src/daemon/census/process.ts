@@ -1,6 +1,6 @@
 /** The census as its own process: reads its settings from stdin and writes lines to stdout. */
 import { runCensus, type CensusContext } from '../../census/census.ts'
-import { readCensusSettings } from '../../census/messages.ts'
+import { readCensusSettings } from '../../census/model/messages.ts'
 import type { Credentials } from '../../kube/credentials.ts'
 import { createKubeTransport } from '../../kube/transport.ts'
 import { podCredentials } from '../platform/service-account.ts'

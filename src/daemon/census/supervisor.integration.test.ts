@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { censusSettings } from '../../../test/kit/objects/census-objects.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
-import type { CensusLine } from '../../census/messages.ts'
+import type { CensusLine } from '../../census/model/messages.ts'
 import { startCensusProcess } from '../platform/census-process.ts'
 import { createCensusSupervisor } from './supervisor.ts'
 

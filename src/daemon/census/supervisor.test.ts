@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { censusSettings } from '../../../test/kit/objects/census-objects.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
-import { readCensusLine, readCensusSettings, type CensusLine } from '../../census/messages.ts'
+import { readCensusLine, readCensusSettings, type CensusLine } from '../../census/model/messages.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'
 

@@ -3,7 +3,7 @@
  * its memory. Only a census that counts keeps the leadership: its agent resigns if the census is silent or cannot
  * count.
  */
-import { type CensusLine, type CensusSettings, readCensusLine, type SeriesLine } from '../../census/messages.ts'
+import { type CensusLine, type CensusSettings, readCensusLine, type SeriesLine } from '../../census/model/messages.ts'
 import { readLines } from '../../kube/watch.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { type Clock, sleep } from '../../schemas/clock.ts'

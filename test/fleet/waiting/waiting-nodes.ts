@@ -2,7 +2,7 @@
  * Many nodes that want one slot each of one Skyhook: the agent's own code for slots on a simulated API server and
  * virtual time. Hosts and steps are left out: a node that has its slot works for a while and gives it back.
  */
-import { planLedger } from '../../../src/census/ledger-plan.ts'
+import { planLedger } from '../../../src/census/ledger/ledger-plan.ts'
 import { followOwnSlots } from '../../../src/daemon/slots/own-slots.ts'
 import { createSlotLine } from '../../../src/daemon/slots/slot-line.ts'
 import { createSlotManager } from '../../../src/daemon/slots/slot-manager.ts'

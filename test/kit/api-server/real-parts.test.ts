@@ -1,7 +1,7 @@
 /** Parts of the real agent on the simulated API server, under its faults. */
 import { expect, test } from 'vitest'
 import { runCensus } from '../../../src/census/census.ts'
-import type { CensusLine } from '../../../src/census/messages.ts'
+import type { CensusLine } from '../../../src/census/model/messages.ts'
 import type { KubeObject } from '../../../src/kube/objects.ts'
 import { ledgerName, type Scope, skyhookScope } from '../../../src/lease/names.ts'
 import { retryTransient } from '../../../src/kube/retry.ts'

@@ -1,6 +1,6 @@
 /** The census of one agent, in this process instead of a child. */
 import { runCensus } from '../../../src/census/census.ts'
-import { readCensusSettings } from '../../../src/census/messages.ts'
+import { readCensusSettings } from '../../../src/census/model/messages.ts'
 import type { CensusProcess } from '../../../src/daemon/platform/census-process.ts'
 import type { CompletedRequest, KubeTransport } from '../../../src/kube/transport.ts'
 import type { Clock, Random } from '../../../src/schemas/clock.ts'

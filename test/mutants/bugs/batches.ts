@@ -14,12 +14,12 @@ const hasLooseCompartment = ({ skyhooks, policies = [] }: Plan): boolean =>
 
 const batch = inFile('lease/policy/batch.ts', 'lease/policy/batch.test.ts')
 const compartments = inFile('lease/policy/compartments.ts', 'lease/policy/compartments.test.ts')
-const ceiling = inFile('lease/rule.ts', 'census/batch-plan.test.ts')
-const plan = inFile('census/batch-plan.ts', 'census/batch-plan.test.ts')
-const looks = inFile('census/batch-plan.ts', 'census/batches.test.ts')
-const reconcile = inFile('census/reconcile.ts', 'census/batches.test.ts')
-const status = inFile('census/compartment-status.ts', 'census/status.test.ts')
-const conditions = inFile('census/conditions.ts', 'census/status.test.ts')
+const ceiling = inFile('lease/rule.ts', 'census/ledger/batch-plan.test.ts')
+const plan = inFile('census/ledger/batch-plan.ts', 'census/ledger/batch-plan.test.ts')
+const looks = inFile('census/ledger/batch-plan.ts', 'census/reconcile/batches.test.ts')
+const reconcile = inFile('census/reconcile/reconcile.ts', 'census/reconcile/batches.test.ts')
+const status = inFile('census/status/compartment-status.ts', 'census/status/status.test.ts')
+const conditions = inFile('census/status/conditions.ts', 'census/status/status.test.ts')
 const gates = inFile('stages/skyhook/gates.ts', 'stages/behavior/batches.test.ts')
 const policyRead = inFile('daemon/slots/confirmation.ts', 'daemon/slots/batches.test.ts')
 const finished = inFile('daemon/slots/own-slots.ts', 'daemon/slots/batches.test.ts')
@@ -177,7 +177,7 @@ export const batchBugs: readonly Mutant[] = [
     name: 'the batches start over at each turn of the census',
     edits: [
       edit(
-        'census/batch-plan.ts',
+        'census/ledger/batch-plan.ts',
         'const isReset = isCurrent && reset !== currentLedger.reset',
         'const isReset = isCurrent && reset !== undefined',
       ),
@@ -188,7 +188,7 @@ export const batchBugs: readonly Mutant[] = [
     name: 'the census stops to look at the slots when all nodes are complete',
     edits: [
       edit(
-        'census/batch-plan.ts',
+        'census/ledger/batch-plan.ts',
         'const delayMs = known !== undefined',
         "const delayMs = nodes.every(({ status }) => status === 'complete') ? Infinity : known !== undefined",
       ),

@@ -11,7 +11,7 @@ const loop = inFile('daemon/loop.ts', 'daemon/loop.test.ts')
 const output = inFile('daemon/executors/steps/output.ts', 'daemon/executors/steps/output.test.ts')
 const reader = inFile('packages/step/output-reader.ts', 'packages/step/output-reader.test.ts')
 
-const specSeen = inFile('census/reconcile.ts', 'census/reconcile.test.ts')
+const specSeen = inFile('census/reconcile/reconcile.ts', 'census/reconcile/reconcile.test.ts')
 
 export const daemonBugs: readonly Mutant[] = [
   interrupts('a canceled interrupt starts', 'if (run.abandoned)', 'if (false)'),
@@ -168,7 +168,11 @@ export const daemonBugs: readonly Mutant[] = [
   {
     name: 'the census keeps a lower count when nodes come back',
     edits: [
-      edit('census/ledger-plan.ts', 'if (nowMs - pendingRise.sinceMs < riseDelayMs)', 'if (pendingRise.sinceMs > 0)'),
+      edit(
+        'census/ledger/ledger-plan.ts',
+        'if (nowMs - pendingRise.sinceMs < riseDelayMs)',
+        'if (pendingRise.sinceMs > 0)',
+      ),
     ],
     caughtBy: [
       fleet('ledger-fresh', 'rise-never-published', {
@@ -180,7 +184,7 @@ export const daemonBugs: readonly Mutant[] = [
     name: 'the census writes the list of finalizers without taking its own out',
     edits: [
       edit(
-        'census/finalizer.ts',
+        'census/model/finalizer.ts',
         "return plan === 'add' ? [...others, finalizerName] : others",
         "return plan === 'add' ? [...others, finalizerName] : finalizers",
       ),
@@ -191,7 +195,7 @@ export const daemonBugs: readonly Mutant[] = [
     name: 'the census says Ready while one node is not complete',
     edits: [
       edit(
-        'census/conditions.ts',
+        'census/status/conditions.ts',
         "if (complete === nodes.length)\n    return { status: 'True'",
         "if (complete >= nodes.length - 1)\n    return { status: 'True'",
       ),
@@ -202,13 +206,13 @@ export const daemonBugs: readonly Mutant[] = [
     name: 'the census waits for no node that says nothing of the spec',
     edits: [
       edit(
-        'census/reconcile.ts',
+        'census/reconcile/reconcile.ts',
         'const isSeen = haveAllCompleted(counts.nodes, { uid, generation: state.workGeneration })',
         'const isSeen = uid !== undefined || haveAllCompleted([], { uid, generation: 0 })',
       ),
     ],
     caughtBy: [
-      unit('census/ready-at-once.test.ts'),
+      unit('census/reconcile/ready-at-once.test.ts'),
       fleet('ready-seen', 'ready-for-an-unread-spec', { mayShow: has(['watches-slow'], ['package-config']) }),
     ],
   },

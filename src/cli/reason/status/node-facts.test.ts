@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { nodeReporting, skyhookWith, type NodeReport } from '../../../../test/kit/objects/census-objects.ts'
-import { countSelectedNodes } from '../../../census/count.ts'
+import { countSelectedNodes } from '../../../census/model/count.ts'
 import { disableKey, journalKey, nodeStateKey, pauseKey } from '../../../schemas/annotations.ts'
 import type { DeploymentPolicySpec, PolicyKnowledge } from '../../../schemas/deployment-policy.ts'
 import type { NodeStatus, Skyhook } from '../../../schemas/skyhook.ts'
