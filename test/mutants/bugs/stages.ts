@@ -24,6 +24,16 @@ export const stageBugs: readonly Mutant[] = [
     ],
   },
   {
+    name: 'a soak is over as soon as it starts',
+    edits: [edit('stages/skyhook/soak.ts', 'if (endMs <= nowMs) {', 'if (sinceMs <= nowMs) {')],
+    caughtBy: [unit('stages/behavior/soak.test.ts'), fleet('soak', 'soak-skipped')],
+  },
+  {
+    name: 'work that has lost its slot is complete without one',
+    edits: [edit('stages/skyhook/soak.ts', 'if (slot !== undefined || builder', 'if (slot === undefined || builder')],
+    caughtBy: [unit('stages/skyhook/plan-skyhook.test.ts'), fleet('soak', 'complete-without-a-slot')],
+  },
+  {
     name: 'a complete node gives its slot back while it is still cordoned',
     edits: [
       edit(
