@@ -1,17 +1,9 @@
-import { reasonKey } from '../schemas/annotations.ts'
 import type { Clock } from '../schemas/clock.ts'
 import { isEqual } from '../schemas/json.ts'
 import { decide } from '../stages/decide.ts'
-import {
-  type Action,
-  emptyPatch,
-  failureKey,
-  isPlannedOnce,
-  type Plan,
-  type TimedReason,
-} from '../stages/model/plan.ts'
+import { type Action, failureKey, isPlannedOnce, type Plan, type TimedReason } from '../stages/model/plan.ts'
 import type { Snapshot } from '../stages/model/snapshot.ts'
-import { publishFailureKeys } from '../stages/publish/essential-patch.ts'
+import { publishFailureKeys, reasonsOf } from '../stages/publish/essential-patch.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import { createRepetitions, type FailureBook, operationOf } from './failures/book.ts'
 import type { ActionOutcome } from './failures/reason-of.ts'
@@ -98,11 +90,8 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   function reportPlan(plan: Plan, nowMs: number): void {
     reasons = plan.reasons
     ports.onDecided({ ...plan, events: [] })
-    for (const action of plan.actions) {
-      const reasonAnnotations = action.do === 'publish' ? reasonsIn(action.patch.annotations) : {}
-      if (action.do === 'publish' && Object.keys(reasonAnnotations).length > 0)
-        startAll([{ ...action, patch: { ...emptyPatch(), annotations: reasonAnnotations } }], nowMs)
-    }
+    const reports = plan.actions.flatMap((action) => (action.do === 'publish' ? (reasonsOf(action) ?? []) : []))
+    startAll(reports, nowMs)
   }
 
   /** Starts the actions that may start now. Returns when the first of the others may start. */
@@ -175,9 +164,6 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     await sleepUntil(clock, requeueAtMs, woken)
   }
 }
-
-const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>
-  Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))
 
 async function sleepUntil(clock: Clock, atMs: number, woken: Promise<void>): Promise<void> {
   const slept = Promise.withResolvers<void>()

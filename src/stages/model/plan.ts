@@ -143,8 +143,17 @@ export type Action =
       readonly run: InterruptRun
       readonly records: readonly PackageRecord[]
     }
-  /** `computedFrom`: the version of the Node that the differences were computed from. */
-  | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch; readonly computedFrom: string }
+  /**
+   * `computedFrom`: the version of the Node that the differences were computed from. `refused`: the annotations of the
+   * whole change, of which `patch` is the part that goes first.
+   */
+  | {
+      readonly do: 'publish'
+      readonly key: string
+      readonly patch: NodePatch
+      readonly computedFrom: string
+      readonly refused?: NodePatch['annotations']
+    }
 
 /** Identifies an action among the failures: actions of one key follow each other, and may fail independently. */
 export const failureKey = ({ do: what, key }: Pick<Action, 'do' | 'key'>): string => `${what} ${key}`

@@ -3,7 +3,7 @@ import { cordonKey, journalKey, nodeStateKey, reasonKey, reasonsKey, statusKey }
 import type { KubernetesNode, NodePatch } from '../../schemas/kubernetes.ts'
 import { emptyPatch } from '../model/plan.ts'
 import type { Failure } from '../model/snapshot.ts'
-import { annotationRoom, essentialPatch, maxAnnotationBytes, publishAction } from './essential-patch.ts'
+import { annotationRoom, essentialPatch, maxAnnotationBytes, publishAction, reasonsOf } from './essential-patch.ts'
 
 const nodeWith = (annotations: Record<string, string>): KubernetesNode => ({
   metadata: { name: 'n', uid: 'u', resourceVersion: '7', annotations },
@@ -76,6 +76,21 @@ describe('the action that writes a change', () => {
     const texts = patchOf({ [reasonKey('s')]: 'why' })
     const action = publishAction({ node: nodeWith({}), failures: new Map([['publish publish', refused]]) }, texts)
     expect(action).toMatchObject({ key: 'publish', patch: texts })
+  })
+})
+
+test.each([
+  ['as they are', undefined],
+  ['once more after a refusal', refused],
+])('reasons alone are written %s', (_, failure) => {
+  const node = nodeWith({})
+  const failures = new Map(failure === undefined ? [] : [['publish publish', failure]])
+  const action = publishAction({ node, failures }, patchOf({ [reasonKey('s')]: 'why', [statusKey('s')]: 'waiting' }))
+  expect(reasonsOf(action)).toEqual({
+    do: 'publish',
+    key: 'publish',
+    patch: patchOf({ [reasonKey('s')]: 'why' }),
+    computedFrom: '7',
   })
 })
 

@@ -41,7 +41,18 @@ export function publishAction(
   const rest = isRefused ? essentialPatch(node, patch) : emptyPatch()
   return isEmptyPatch(rest)
     ? { do: 'publish', key: whole, patch, computedFrom }
-    : { do: 'publish', key: essential, patch: rest, computedFrom }
+    : { do: 'publish', key: essential, patch: rest, computedFrom, refused: patch.annotations }
+}
+
+/**
+ * The action with nothing but its reasons, which may be written while nothing else may; undefined without any. Refused
+ * ones are tried again: nothing else of the change can go first.
+ */
+export function reasonsOf({ patch, refused, ...action }: PublishAction): PublishAction | undefined {
+  const all = Object.entries({ ...refused, ...patch.annotations })
+  const reasons = all.filter(([key]) => key.startsWith(reasonKey('')))
+  const annotations = Object.fromEntries(reasons)
+  return reasons.length === 0 ? undefined : { ...action, key: whole, patch: { ...emptyPatch(), annotations } }
 }
 
 /**

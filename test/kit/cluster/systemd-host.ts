@@ -15,6 +15,7 @@ import type { StepHost } from '../../../src/host/step/files.ts'
 import { observeStepUnit, type StepIdentity, type StepObservation } from '../../../src/host/step/observe.ts'
 import { startStepUnit, type StepUnitRequest } from '../../../src/host/step/start.ts'
 import { createUnits, type Units } from '../../../src/host/systemd/units.ts'
+import { onThisMachine } from '../machine-speed.ts'
 
 const run = promisify(execFile)
 const sandboxProgram = new URL('../../../bin/sandbox', import.meta.url).pathname
@@ -102,6 +103,9 @@ export type TestAgent = {
   kill(): void
 }
 
+/** A step that lasts as long without a signal has been forgotten. */
+const maxSilenceMs = onThisMachine(20_000)
+
 export function startAgent(host: SystemdHost): TestAgent {
   const connection = createBusConnection({ clock: systemClock, random: systemRandom, sockets: host.sockets })
   const units = createUnits(connection)
@@ -125,9 +129,10 @@ export function startAgent(host: SystemdHost): TestAgent {
           const signaled = new Promise<string>((resolve) => (wake = () => resolve('signal')))
           const observation = await observeStepUnit(stepHost, step).catch(unknownIfDisconnected)
           if (observation.state !== 'running') return observation
-          const outcome = await Promise.race([signaled, delay(20_000, 'nothing', { ref: false })])
+          const outcome = await Promise.race([signaled, delay(maxSilenceMs, 'nothing', { ref: false })])
           // this must work without polling
-          if (outcome === 'nothing') throw new Error(`no signal about ${step.unit} for 20 s`)
+          if (outcome === 'nothing')
+            throw new Error(`no signal about ${step.unit} for ${Math.round(maxSilenceMs / 1_000)} s`)
         }
       } finally {
         for (const stop of stops) stop()
